@@ -1,0 +1,232 @@
+/* A million handles that were made up, that are nearly right or that are stale get MC_E_STALE from every call, never a
+ * crash, and leave what is alive alone. csp endpoints are pointers: of them only what can be seen to be wrong is tried.
+ *
+ * ABI_HANDLES sets another number than a million, ABI_SEED another seed. */
+#define _DEFAULT_SOURCE
+#include <mc/mc.h>
+#include <string.h>
+
+#include "check.h"
+
+enum { STALE = 4096 };
+
+static uint64_t state; /* splitmix64: the same handles again for the same seed, unlike mc_random */
+static uint64_t next_random(void) {
+    uint64_t z = (state += UINT64_C(0x9e3779b97f4a7c15));
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return z ^ z >> 31;
+}
+
+static unsigned logged;
+static void count_log(void *user, int32_t level, int32_t code, const char *text) {
+    (void)user, (void)level, (void)code;
+    CHECK(text != NULL && strchr(text, '\n') == NULL);
+    logged++;
+}
+
+static int32_t nothing(void *user) {
+    (void)user;
+    return 0;
+}
+static void nothing_at_all(void *user) { (void)user; }
+
+/* --- Calls with a handle that is none --------------------------------------------------------------------------------- */
+
+static void refuse_task(mc_task_t task, int64_t deadline) {
+    int32_t result = 123;
+    CHECK_EQ(mc_join(task, deadline, &result), MC_E_STALE);
+    CHECK_EQ(result, 123);
+    CHECK_EQ(mc_detach(task), MC_E_STALE);
+}
+
+static void refuse_channel(mc_chan_t channel) {
+    uint64_t element = 5;
+    uint32_t done = 77;
+    csp_writer writer = NULL;
+    csp_reader reader = NULL;
+    CHECK_EQ(mc_send_try(channel, &element), MC_E_STALE);
+    CHECK_EQ(mc_recv_try(channel, &element), MC_E_STALE);
+    CHECK_EQ(mc_send(channel, &element), MC_E_STALE);
+    CHECK_EQ(mc_recv(channel, &element), MC_E_STALE);
+    CHECK_EQ(mc_send_until(channel, &element, MC_FOREVER), MC_E_STALE);
+    CHECK_EQ(mc_recv_until(channel, &element, MC_NOW), MC_E_STALE);
+    CHECK_EQ(mc_send_n(channel, &element, 1, &done), MC_E_STALE);
+    CHECK_EQ(mc_recv_n(channel, &element, 1, &done), MC_E_STALE);
+    CHECK_EQ(mc_chan_writer(channel, &writer), MC_E_STALE);
+    CHECK_EQ(mc_chan_reader(channel, &reader), MC_E_STALE);
+    CHECK_EQ(mc_chan_close(channel), MC_E_STALE);
+    CHECK_EQ(mc_chan_destroy(channel), MC_E_STALE);
+    CHECK(element == 5 && done == 77 && writer == NULL && reader == NULL);
+}
+
+static void refuse_runtime(mc_runtime_t runtime) {
+    uint64_t out = 99;
+    CHECK_EQ(mc_spawn(runtime, nothing, NULL, NULL, &out), MC_E_STALE);
+    CHECK_EQ(mc_chan_create(runtime, 8, 1, NULL, NULL, &out), MC_E_STALE);
+    CHECK_EQ(out, 99);
+}
+
+/* --- A million of them ------------------------------------------------------------------------------------------------ */
+
+struct live {
+    mc_task_t task, gone_tasks[STALE];
+    mc_chan_t channel, gone_channels[STALE];
+};
+
+/* One task and one channel are alive; thousands have been. */
+static void populate(struct live *live) {
+    for (int i = 0; i < STALE; i++) {
+        CHECK_EQ(mc_spawn(0, nothing, NULL, NULL, &live->gone_tasks[i]), MC_OK);
+        CHECK_EQ(mc_join(live->gone_tasks[i], MC_FOREVER, NULL), MC_OK);
+        CHECK_EQ(mc_chan_create(0, 8, (uint32_t)i % 3, NULL, NULL, &live->gone_channels[i]), MC_OK);
+        CHECK_EQ(mc_chan_destroy(live->gone_channels[i]), MC_OK);
+    }
+    CHECK_EQ(mc_spawn(0, nothing, NULL, NULL, &live->task), MC_OK);
+    CHECK_EQ(mc_chan_create(0, 8, 1, NULL, NULL, &live->channel), MC_OK);
+}
+
+/* A handle that is not live: random, small, of few bits, one or two bits off, of another generation, or stale. */
+static uint64_t invent(uint64_t live, const uint64_t *gone) {
+    uint64_t r = next_random(), handle;
+    switch (r % 8) {
+    case 0:
+        handle = next_random();
+        break;
+    case 1:
+        handle = next_random() & 0xffff;
+        break;
+    case 2:
+        handle = next_random() & next_random() & next_random();
+        break;
+    case 3:
+        handle = live ^ UINT64_C(1) << (r >> 8 & 63);
+        break;
+    case 4:
+        handle = live ^ UINT64_C(1) << (r >> 8 & 63) ^ UINT64_C(1) << (r >> 16 & 63);
+        break;
+    case 5:
+        handle = (live & UINT32_MAX) | next_random() << 32;
+        break;
+    case 6:
+        handle = (live & ~(uint64_t)UINT32_MAX) | (next_random() & UINT32_MAX);
+        break;
+    default:
+        handle = gone[r >> 8 & (STALE - 1)];
+    }
+    return handle == live ? 0 : handle;
+}
+
+static void try_many(struct live *live, unsigned long many) {
+    for (unsigned long i = 0; i < many; i++) {
+        refuse_task(invent(live->task, live->gone_tasks), i % 2 ? MC_NOW : MC_FOREVER);
+        refuse_channel(invent(live->channel, live->gone_channels));
+        uint64_t runtime = next_random() >> next_random() % 64;
+        if (runtime != 0)
+            refuse_runtime(runtime);
+    }
+    uint64_t element = 41;
+    CHECK_EQ(mc_send(live->channel, &element), MC_OK);
+    element = 0;
+    CHECK_EQ(mc_recv(live->channel, &element), MC_OK);
+    CHECK_EQ(element, 41);
+    CHECK_EQ(mc_join(live->task, MC_FOREVER, NULL), MC_OK);
+    refuse_task(live->task, MC_FOREVER);
+    CHECK_EQ(mc_chan_destroy(live->channel), MC_OK);
+    refuse_channel(live->channel);
+}
+
+/* --- csp endpoints ---------------------------------------------------------------------------------------------------- */
+
+static void refuse_writer(csp_writer w) {
+    CHECK_EQ(csp_send(w, NULL), MC_E_INVAL);
+    CHECK_EQ(csp_try_send(w, NULL), MC_E_INVAL);
+    CHECK_EQ(csp_send_until(w, NULL, MC_FOREVER), MC_E_INVAL);
+    CHECK_EQ(csp_writer_close(w), MC_E_INVAL);
+    CHECK(csp_writer_addref(w) == NULL);
+    csp_writer_release(w);
+}
+
+static void refuse_reader(csp_reader r) {
+    CHECK_EQ(csp_recv(r, NULL), MC_E_INVAL);
+    CHECK_EQ(csp_try_recv(r, NULL), MC_E_INVAL);
+    CHECK_EQ(csp_recv_until(r, NULL, MC_FOREVER), MC_E_INVAL);
+    CHECK(csp_reader_addref(r) == NULL);
+    csp_reader_release(r);
+}
+
+static void refuse_arms(csp_writer w, csp_reader r) {
+    csp_chanop op = {csp_wait(w), NULL};
+    for (int nowait = 0; nowait < 2; nowait++) {
+        CHECK_EQ(csp_alt(&op, -1, nowait), MC_E_INVAL);
+        CHECK_EQ(csp_alt(&op, 65536, nowait), MC_E_INVAL);
+        CHECK_EQ(csp_alt(NULL, 1, nowait), MC_E_INVAL);
+        CHECK_EQ(csp_alt(NULL, 0, nowait), 0);
+        CHECK_EQ(csp_prialt(&op, 0, nowait), 0);
+        for (unsigned low = 0; low < 16; low++) { /* bit 0: side, bits 1 and 2: mode, bit 3: a waiter */
+            if ((low & 8) != 0 && (low >> 1 & 3) >= csp_dead)
+                continue;
+            op.waiter = (csp_waiter)((uintptr_t)w | low);
+            CHECK_EQ(csp_alt(&op, 1, nowait), MC_E_INVAL);
+            CHECK_EQ(csp_prialt(&op, 1, nowait), MC_E_INVAL);
+        }
+        csp_chanop off[2] = {{csp_wait((csp_writer)NULL), NULL},
+                             {csp_wait_dead((csp_reader)((uintptr_t)NULL | 1)), NULL}};
+        CHECK_EQ(csp_alt(off, 2, nowait), 0);
+    }
+    op.waiter = csp_wait(r);
+    CHECK_EQ(csp_alt(&op, 1, 1), 0);
+    CHECK_EQ(csp_alt_until(&op, 1, MC_NOW), MC_E_TIMEDOUT);
+}
+
+static void endpoints(void) {
+    csp_writer w;
+    csp_reader r;
+    CHECK_EQ(csp_chan(&w, &r, NULL), 1);
+    CHECK((uintptr_t)w % 16 == 0 && (uintptr_t)r == (uintptr_t)w + 1);
+
+    unsigned before = logged;
+    CHECK(csp_writer_addref(NULL) == NULL && csp_reader_addref(NULL) == NULL);
+    csp_writer_release(NULL);
+    csp_reader_release(NULL);
+    CHECK_EQ(logged, before);
+    CHECK_EQ(csp_send(NULL, NULL), MC_E_INVAL);
+    CHECK_EQ(csp_recv(NULL, NULL), MC_E_INVAL);
+    CHECK_EQ(csp_writer_close(NULL), MC_E_INVAL);
+    CHECK_EQ(csp_chan(NULL, &r, NULL), 0);
+    CHECK_EQ(csp_chan(&w, NULL, NULL), 0);
+    CHECK_EQ(csp_spawn(NULL, NULL), 0);
+
+    before = logged;
+    for (uintptr_t off = 1; off < 16; off++)
+        refuse_writer((csp_writer)((uintptr_t)w + off)); /* one off is the reader: the wrong end */
+    for (uintptr_t off = 0; off < 16; off++)
+        if (off != 1)
+            refuse_reader((csp_reader)((uintptr_t)w + off));
+    CHECK_EQ(logged - before, 2 * 30); /* addref and release log, having no code to return */
+    refuse_arms(w, r);
+
+    CHECK_EQ(csp_try_send(w, NULL), 0); /* all that left it alone */
+    csp_writer_release(w);
+    CHECK_EQ(csp_recv(r, NULL), -1);
+    csp_reader_release(r);
+}
+
+int main(void) {
+    static struct live live;
+    const char *many = getenv("ABI_HANDLES"), *seed = getenv("ABI_SEED");
+    state = seed != NULL ? strtoull(seed, NULL, 0) : 1;
+    mc_set_log_hook(count_log, NULL);
+    CHECK_EQ(mc_spawn(0, NULL, NULL, NULL, NULL), MC_E_INVAL);
+    CHECK_EQ(csp_spawn(nothing_at_all, NULL), 1);
+    csp_schedule();
+    refuse_task(0, MC_FOREVER);
+    refuse_channel(0);
+    populate(&live);
+    try_many(&live, many != NULL ? strtoul(many, NULL, 0) : 1000000);
+    endpoints();
+    CHECK_EQ(csp__internal__channel_count(0), 0);
+    CHECK_EQ(csp__internal__channel_count(1), 0);
+    CHECK_EQ(csp__internal__channel_count(2), -1);
+    return 0;
+}

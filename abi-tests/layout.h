@@ -1,0 +1,75 @@
+/* layout.h: what the compiler must agree to, in C11 and in every C++ from 11 on: layouts and values that compiled
+ * programs contain. structs.txt and enums.txt are complete; this is what breaks a build at once. 64-bit targets. */
+#ifndef ABI_TESTS_LAYOUT_H
+#define ABI_TESTS_LAYOUT_H
+
+#include <mc/mc.h>
+#include <stddef.h>
+
+#ifdef __cplusplus
+#define FIXED(condition) static_assert(condition, #condition)
+#else
+#define FIXED(condition) _Static_assert(condition, #condition)
+#endif
+#define FIXED_FIELD(type, field, offset) FIXED(offsetof(type, field) == (offset))
+#define FIXED_SIZE(type, size, align)                                                                                  \
+    struct align_of_##type {                                                                                           \
+        char before;                                                                                                   \
+        type it;                                                                                                       \
+    };                                                                                                                 \
+    FIXED(sizeof(type) == (size));                                                                                     \
+    FIXED(offsetof(struct align_of_##type, it) == (align))
+
+FIXED_SIZE(mc_runtime_t, 8, 8);
+FIXED_SIZE(mc_task_t, 8, 8);
+FIXED_SIZE(mc_chan_t, 8, 8);
+FIXED_SIZE(csp_writer, 8, 8);
+FIXED_SIZE(csp_reader, 8, 8);
+FIXED_SIZE(csp_waiter, 8, 8);
+
+FIXED_SIZE(mc_msg, 32, 8);
+FIXED_FIELD(mc_msg, data, 0);
+FIXED_FIELD(mc_msg, len, 8);
+FIXED_FIELD(mc_msg, drop, 16);
+FIXED_FIELD(mc_msg, user, 24);
+
+FIXED_SIZE(mc_allocator, 32, 8);
+FIXED_FIELD(mc_allocator, struct_size, 0);
+FIXED_FIELD(mc_allocator, reserved, 4);
+FIXED_FIELD(mc_allocator, alloc, 8);
+FIXED_FIELD(mc_allocator, free, 16);
+FIXED_FIELD(mc_allocator, user, 24);
+
+FIXED_SIZE(mc_spawn_options, 24, 8);
+FIXED_FIELD(mc_spawn_options, struct_size, 0);
+FIXED_FIELD(mc_spawn_options, flags, 4);
+FIXED_FIELD(mc_spawn_options, stack_size, 8);
+FIXED_FIELD(mc_spawn_options, name, 16);
+
+FIXED_SIZE(csp_chanop, 16, 8);
+FIXED_FIELD(csp_chanop, waiter, 0);
+FIXED_FIELD(csp_chanop, message, 8);
+
+FIXED(MC_OK == 0);
+FIXED(MC_E_INVAL == -100001);
+FIXED(MC_E_SIM == -100024);
+FIXED(csp_dead == 2);
+FIXED(csp_ready == 3);
+FIXED(MC_NOW == INT64_MIN);
+FIXED(MC_FOREVER == INT64_MAX);
+FIXED(MC_SEC == 1000 * MC_MS);
+FIXED(MC_LOG_ERROR == 0 && MC_LOG_WARNING == 1 && MC_LOG_INFO == 2);
+
+/* The macros that make values must compile cleanly too, in both languages. */
+static inline int layout_macros(csp_writer w, csp_reader r) {
+    mc_spawn_options options = MC_SPAWN_OPTIONS_INIT;
+    mc_allocator allocator = MC_ALLOCATOR_INIT;
+    csp_chanop ops[3] = {{csp_wait(w), 0}, {csp_wait(r), 0}, {csp_wait_dead(r), 0}};
+    return options.struct_size == sizeof options && options.flags == 0 && options.stack_size == 0 &&
+           allocator.struct_size == sizeof allocator && allocator.alloc == 0 &&
+           ((uintptr_t)ops[0].waiter & 15) == 0xE && ((uintptr_t)ops[1].waiter & 15) == 0xF &&
+           ((uintptr_t)ops[2].waiter & 15) == 0xD && ((uintptr_t)csp_wait_dead(w) & 15) == 0xC &&
+           (uintptr_t)csp_wait((csp_writer)0) == 0xE;
+}
+
+#endif /* ABI_TESTS_LAYOUT_H */

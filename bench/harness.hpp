@@ -1,0 +1,154 @@
+// What the C++ programs of bench/ share: the command line, the clock, the look at the process's memory.
+//
+// Every program of bench/, in whatever language, has the same command form, so the driver needs to know none:
+//
+//   PROGRAM ROW ITERATIONS EXECUTORS   runs one row, once, and ends. Standard output: the value of one operation
+//                                      (nanoseconds or bytes) on the first line; "NAME VALUE" on each further line.
+//                                      ITERATIONS is the number of operations of the whole run.
+//   PROGRAM --version                  prints "NAME VERSION", then "build release" or "build debug".
+//   PROGRAM --rows                     prints the names of its rows, one a line.
+//
+// Exit status: 0; 2 for a row, count or number of executors that the program does not have; 1 when the row failed.
+//
+// Invariants: a process measures one row, so no row profits or suffers from what another left behind (warm
+// allocators, cached stacks, a grown heap). Each row does kWarmUp operations before the clock starts: a fixed number,
+// so that the difference of two runs with different ITERATIONS is exactly the difference in operations (the driver's
+// --instructions relies on it).
+#ifndef BENCH_HARNESS_HPP
+#define BENCH_HARNESS_HPP
+
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <unistd.h>
+
+namespace bench {
+
+constexpr uint64_t kWarmUp = 10000;
+
+struct Row {
+    const char *name;
+    double (*run)(uint64_t iterations);
+};
+
+struct Program {
+    const char *name;
+    const char *version;
+    const Row *rows;
+    int row_count;
+};
+
+[[noreturn]] inline void fail(const char *what) {
+    std::fprintf(stderr, "bench: %s failed\n", what);
+    std::exit(1);
+}
+
+inline void require(bool ok, const char *what) {
+    if (!ok)
+        fail(what);
+}
+
+// Runs pass(operations) twice, a short one to warm up and the measured one; returns nanoseconds an operation.
+template <class Pass> double time_per_operation(uint64_t operations, Pass pass) {
+    pass(kWarmUp);
+    auto start = std::chrono::steady_clock::now();
+    pass(operations);
+    std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - start;
+    return took.count() / static_cast<double>(operations);
+}
+
+struct Memory {
+    double resident_bytes;
+    double page_table_bytes;
+};
+
+inline double resident_bytes() {
+    long pages = 0, resident = 0;
+    FILE *statm = std::fopen("/proc/self/statm", "r");
+    require(statm != nullptr && std::fscanf(statm, "%ld %ld", &pages, &resident) == 2, "reading /proc/self/statm");
+    std::fclose(statm);
+    return static_cast<double>(resident) * static_cast<double>(sysconf(_SC_PAGESIZE));
+}
+
+// The kernel's page tables are no part of the resident set, yet a runtime with thinly spread stacks pays for them.
+inline double page_table_bytes() {
+    char line[256];
+    long kib = -1;
+    FILE *status = std::fopen("/proc/self/status", "r");
+    require(status != nullptr, "opening /proc/self/status");
+    while (kib < 0 && std::fgets(line, sizeof line, status) != nullptr)
+        if (std::sscanf(line, "VmPTE: %ld kB", &kib) != 1)
+            kib = -1;
+    std::fclose(status);
+    return kib < 0 ? 0 : static_cast<double>(kib) * 1024;
+}
+
+inline Memory memory_now() { return {resident_bytes(), page_table_bytes()}; }
+
+// Ends the process with the result of a memory row. It leaves without unwinding: what is measured are microthreads
+// that stay blocked, and how a runtime tears 10^5 of them down is not this row's question.
+[[noreturn]] inline void report_memory(Memory before, Memory after, uint64_t count) {
+    double n = static_cast<double>(count);
+    std::printf("%.1f\npage_tables %.1f\n", (after.resident_bytes - before.resident_bytes) / n,
+                (after.page_table_bytes - before.page_table_bytes) / n);
+    std::fflush(stdout);
+    _exit(0);
+}
+
+#if defined(NDEBUG) && defined(__OPTIMIZE__) && !defined(MC_DEBUG) && !defined(__SANITIZE_ADDRESS__) &&                \
+    !defined(__SANITIZE_THREAD__)
+constexpr const char *kBuild = "release";
+#else
+constexpr const char *kBuild = "debug";
+#endif
+
+inline uint64_t parse_count(const char *text) {
+    char *end = nullptr;
+    errno = 0;
+    unsigned long long value = std::strtoull(text, &end, 10);
+    return errno != 0 || end == text || *end != '\0' ? 0 : value;
+}
+
+inline int usage(const Program &program) {
+    std::fprintf(stderr, "usage: PROGRAM ROW ITERATIONS EXECUTORS | --version | --rows\nrows:");
+    for (int i = 0; i < program.row_count; ++i)
+        std::fprintf(stderr, " %s", program.rows[i].name);
+    std::fprintf(stderr, "\n");
+    return 2;
+}
+
+inline int run_row(const Program &program, const Row &row, uint64_t iterations, uint64_t executors) {
+    if (iterations == 0)
+        return usage(program);
+    if (executors != 1) {
+        std::fprintf(stderr, "bench: %s has this row for one executor only\n", program.name);
+        return 2;
+    }
+    std::printf("%.3f\n", row.run(iterations));
+    return 0;
+}
+
+inline int run_program(const Program &program, int argc, char **argv) {
+    if (argc == 2 && std::strcmp(argv[1], "--version") == 0) {
+        std::printf("%s %s\nbuild %s\n", program.name, program.version, kBuild);
+        return 0;
+    }
+    if (argc == 2 && std::strcmp(argv[1], "--rows") == 0) {
+        for (int i = 0; i < program.row_count; ++i)
+            std::printf("%s\n", program.rows[i].name);
+        return 0;
+    }
+    if (argc != 4)
+        return usage(program);
+    for (int i = 0; i < program.row_count; ++i)
+        if (std::strcmp(argv[1], program.rows[i].name) == 0)
+            return run_row(program, program.rows[i], parse_count(argv[2]), parse_count(argv[3]));
+    return usage(program);
+}
+
+} // namespace bench
+
+#endif // BENCH_HARNESS_HPP

@@ -1,0 +1,6 @@
+# cmake --install build/release [--prefix P]: both libraries, the headers, and a pkg-config file.
+install(TARGETS mcrt mcrt_static
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/mc DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+configure_file(${CMAKE_SOURCE_DIR}/cmake/mcrt.pc.in ${CMAKE_BINARY_DIR}/mcrt.pc @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/mcrt.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -1,0 +1,58 @@
+# Examples (C11, against the shared library alone) and, in builds whose figures mean something, benchmarks.
+#
+#   examples/<name>.c or examples/<name>/*.c -> build/<preset>/examples/<name>
+#   bench/<name>.c, .cpp                     -> build/<preset>/bench/<name>
+#   bench/peers/<name>.cpp                   -> build/<preset>/bench/peers/<name>; Boost is linked statically
+
+file(GLOB examples CONFIGURE_DEPENDS LIST_DIRECTORIES true ${CMAKE_SOURCE_DIR}/examples/*)
+foreach(example IN LISTS examples)
+    cmake_path(GET example STEM name)
+    set(sources ${example})
+    if(IS_DIRECTORY ${example})
+        file(GLOB sources CONFIGURE_DEPENDS ${example}/*.c)
+    elseif(NOT example MATCHES "\\.c$")
+        continue()
+    endif()
+    if(NOT sources)
+        continue()
+    endif()
+    add_executable(example_${name} ${sources})
+    set_target_properties(example_${name} PROPERTIES
+        OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/examples)
+    target_link_libraries(example_${name} PRIVATE mcrt mcrt_flags)
+endforeach()
+
+if(MC_SANITIZE OR MC_DEBUG)
+    return()
+endif()
+
+function(mcrt_add_bench target source directory)
+    cmake_path(GET source STEM name)
+    add_executable(${target} ${source})
+    set_target_properties(${target} PROPERTIES
+        OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/${directory})
+    target_link_libraries(${target} PRIVATE mcrt_flags)
+endfunction()
+
+file(GLOB benches CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/bench/*.c ${CMAKE_SOURCE_DIR}/bench/*.cpp)
+foreach(source IN LISTS benches)
+    cmake_path(GET source STEM name)
+    mcrt_add_bench(bench_${name} ${source} bench)
+    target_link_libraries(bench_${name} PRIVATE mcrt)
+endforeach()
+
+find_library(BOOST_FIBER_ARCHIVE NAMES libboost_fiber.a DOC "static Boost.Fiber (Debian: libboost-fiber-dev)")
+file(GLOB peers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/bench/peers/*.cpp)
+foreach(source IN LISTS peers)
+    cmake_path(GET source STEM name)
+    file(STRINGS ${source} uses_fiber REGEX "#include <boost/fiber" LIMIT_COUNT 1)
+    if(uses_fiber AND NOT BOOST_FIBER_ARCHIVE)
+        message(STATUS "bench/peers/${name}: left out, it needs Boost.Fiber")
+        continue()
+    endif()
+    mcrt_add_bench(peer_${name} ${source} bench/peers)
+    if(uses_fiber)
+        target_link_libraries(peer_${name} PRIVATE ${BOOST_FIBER_ARCHIVE})
+    endif()
+    target_link_libraries(peer_${name} PRIVATE ${BOOST_CONTEXT_ARCHIVE})
+endforeach()

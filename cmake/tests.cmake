@@ -1,0 +1,96 @@
+# Tests, run by CTest.
+#
+#   src/<room>/*_test.cpp  -> mc_test_<room>: linked with the objects of all rooms, so it sees what is hidden.
+#   tests/*.cpp, *.c       -> test_<name>: whole programs against libmcrt.so; status 0 passes, 77 skips. One that includes
+#                             "testing/test.hpp" gets the test runner, others bring their own main.
+#   tests/*.sh             -> test_<name>: run by bash; the same statuses.
+#   abi-tests/*.c          -> abi_<name>: C11 against libmcrt.so; the same statuses.
+#
+# The runner is Criterion, or, with MC_TEST_FORK, src/testing/test_main.cpp. In both each test is a process of its own.
+# The sanitizers and Valgrind need ours: Criterion judges a test before its process has exited, so that a leak found at
+# exit fails nothing, and its process arena does not start under ThreadSanitizer.
+
+find_package(PkgConfig REQUIRED)
+add_library(mcrt_test_runner INTERFACE)
+target_include_directories(mcrt_test_runner INTERFACE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include)
+if(MC_TEST_FORK)
+    target_compile_definitions(mcrt_test_runner INTERFACE MC_TEST_FORK=1)
+    target_sources(mcrt_test_runner INTERFACE ${CMAKE_SOURCE_DIR}/src/testing/test_main.cpp)
+else()
+    pkg_check_modules(criterion REQUIRED IMPORTED_TARGET criterion)
+    target_link_libraries(mcrt_test_runner INTERFACE PkgConfig::criterion)
+endif()
+
+set(memcheck "")
+if(MC_VALGRIND)
+    find_program(VALGRIND valgrind REQUIRED)
+    set(memcheck ${VALGRIND} -q --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite
+        --trace-children=no --child-silent-after-fork=no --suppressions=${CMAKE_SOURCE_DIR}/cmake/valgrind.supp)
+endif()
+
+set(sanitizer_env
+    "ASAN_OPTIONS=abort_on_error=0:detect_stack_use_after_return=0:strict_string_checks=1"
+    "UBSAN_OPTIONS=print_stacktrace=1"
+    "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:suppressions=${CMAKE_SOURCE_DIR}/cmake/tsan.supp")
+
+# mcrt_add_test(NAME target): what every entry has in common.
+function(mcrt_add_test name target)
+    set(args "")
+    if("runner" IN_LIST ARGN)
+        set(args --verbose --timeout ${MC_TEST_TIMEOUT})
+    endif()
+    add_test(NAME ${name} COMMAND ${memcheck} $<TARGET_FILE:${target}> ${args})
+    mcrt_test_properties(${name})
+endfunction()
+
+function(mcrt_test_properties name)
+    set(environment ${sanitizer_env} "MCRT_SOURCE_DIR=${CMAKE_SOURCE_DIR}" "MCRT_BINARY_DIR=${CMAKE_BINARY_DIR}")
+    if(TARGET mcrt)
+        list(APPEND environment "MCRT_LIBRARY=$<TARGET_FILE:mcrt>" "MCRT_ARCHIVE=$<TARGET_FILE:mcrt_static>")
+    endif()
+    set_tests_properties(${name} PROPERTIES
+        TIMEOUT ${MC_TEST_EXE_TIMEOUT} SKIP_RETURN_CODE 77 ENVIRONMENT "${environment}")
+endfunction()
+
+foreach(room IN LISTS test_rooms)
+    add_executable(mc_test_${room} ${room_${room}_tests} ${all_objects})
+    target_link_libraries(mc_test_${room} PRIVATE mcrt_room_flags mcrt_test_runner)
+    mcrt_add_test(mc_test_${room} mc_test_${room} runner)
+endforeach()
+
+# What follows needs the shared library.
+if(MC_SYS)
+    return()
+endif()
+
+file(GLOB programs CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/*.cpp ${CMAKE_SOURCE_DIR}/tests/*.c)
+foreach(source IN LISTS programs)
+    cmake_path(GET source STEM name)
+    add_executable(test_${name} ${source})
+    target_link_libraries(test_${name} PRIVATE mcrt mcrt_flags)
+    file(STRINGS ${source} uses_runner REGEX "#include \"testing/test\\.hpp\"" LIMIT_COUNT 1)
+    if(uses_runner)
+        target_link_libraries(test_${name} PRIVATE mcrt_test_runner)
+        mcrt_add_test(test_${name} test_${name} runner)
+    else()
+        mcrt_add_test(test_${name} test_${name})
+    endif()
+endforeach()
+
+set(scripts "")
+if(NOT MC_SANITIZE AND NOT MC_VALGRIND) # they look at files and would say the same again
+    file(GLOB scripts CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/*.sh)
+endif()
+foreach(source IN LISTS scripts)
+    cmake_path(GET source STEM name)
+    add_test(NAME test_${name} COMMAND bash ${source})
+    mcrt_test_properties(test_${name})
+endforeach()
+
+file(GLOB abi_programs CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/abi-tests/*.c)
+foreach(source IN LISTS abi_programs)
+    cmake_path(GET source STEM name)
+    add_executable(abi_${name} ${source})
+    target_link_libraries(abi_${name} PRIVATE mcrt mcrt_flags ${CMAKE_DL_LIBS})
+    mcrt_add_test(abi_${name} abi_${name})
+endforeach()

@@ -1,0 +1,10 @@
+/* mc/mc.h: all of libmcrt's C interface. */
+#ifndef MC_MC_H
+#define MC_MC_H
+
+#include "base.h"
+#include "csp.h"
+#include "inspect.h"
+#include "runtime.h"
+
+#endif /* MC_MC_H */

@@ -1,0 +1,54 @@
+// mc/base.h
+#include <mc/base.h>
+
+#include "abi/call.hpp"
+#include "abi/options.hpp"
+#include "base/alloc.hpp"
+#include "base/log.hpp"
+#include "base/status.hpp"
+#include "base/sync.hpp"
+
+const char *mc_strerror(int32_t code) noexcept { return mc::base::status_text(code); }
+
+const char *mc_status_name(int32_t code) noexcept { return mc::base::status_name(code); }
+
+uint32_t mc_abi_version(void) noexcept { return (MC_VERSION_MAJOR << 16) | MC_VERSION_MINOR; }
+
+int32_t mc_check_abi(uint32_t major, uint32_t minor) noexcept {
+    if (major != MC_VERSION_MAJOR)
+        return MC_E_VERSION;
+    const bool serves = MC_VERSION_MAJOR == 0 ? minor == MC_VERSION_MINOR : minor <= MC_VERSION_MINOR;
+    return serves ? MC_OK : MC_E_VERSION;
+}
+
+int64_t mc_now(void) noexcept { return mc::sync::now_ns(); }
+
+int64_t mc_after(int64_t ns) noexcept {
+    if (ns <= 0)
+        return mc_now();
+    const int64_t now = mc_now();
+    return ns > MC_FOREVER - now ? MC_FOREVER : now + ns;
+}
+
+uint64_t mc_random(void) noexcept {
+    int32_t status = MC_OK;
+    mc::sched::ThreadContext *thread = mc::abi::enter(&status);
+    if (thread != nullptr)
+        return thread->prng.next();
+    uint64_t seed = static_cast<uint64_t>(mc_now()); // no context: in a forked child, or without memory
+    return mc::base::Prng::splitmix(seed);
+}
+
+int32_t mc_set_allocator(const mc_allocator *allocator) noexcept {
+    if (allocator == nullptr)
+        return MC_E_INVAL;
+    mc_allocator known = MC_ALLOCATOR_INIT;
+    const int32_t status = mc::abi::read_options(allocator, &known);
+    if (status != MC_OK)
+        return status;
+    if (known.alloc == nullptr || known.free == nullptr)
+        return MC_E_INVAL;
+    return mc::base::set_allocator(known);
+}
+
+void mc_set_log_hook(mc_log_fn hook, void *user) noexcept { mc::base::set_log_hook(hook, user); }

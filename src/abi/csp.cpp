@@ -1,0 +1,256 @@
+// mc/csp.h: microthreads and channels. The channels of elements are in chan.cpp.
+#include <mc/csp.h>
+#include <mc/runtime.h>
+
+#include "abi/call.hpp"
+#include "base/log.hpp"
+#include "csp/alt.hpp"
+#include "csp/timer_source.hpp"
+#include "sched/spawn.hpp"
+
+#include <cstdarg>
+#include <cstdio>
+
+namespace {
+
+using mc::abi::enter;
+using mc::abi::is_handle;
+using mc::base::log;
+using mc::csp::Channel;
+using mc::csp::Patience;
+using mc::csp::Side;
+using mc::sched::ThreadContext;
+
+// 0 or null is all that many csp calls can return: the reason goes to the log.
+ThreadContext *enter_or_log(const char *call) noexcept {
+    int32_t status = MC_OK;
+    ThreadContext *thread = enter(&status);
+    if (thread == nullptr)
+        log(MC_LOG_ERROR, status, "%s failed", call);
+    return thread;
+}
+
+int fail(const char *call, int32_t status) noexcept {
+    log(MC_LOG_ERROR, status, "%s failed", call);
+    return 0;
+}
+
+// The thread's context, if it may run the queue from here.
+ThreadContext *enter_owner(const char *call) noexcept {
+    ThreadContext *thread = enter_or_log(call);
+    if (thread != nullptr && (thread->executor == nullptr || thread->no_switch != 0)) {
+        (void)fail(call, MC_E_CONTEXT);
+        return nullptr;
+    }
+    return thread;
+}
+
+int alt(csp_chanop const *ops, int count, bool random, const Patience &patience) noexcept {
+    int32_t status = MC_OK;
+    ThreadContext *thread = enter(&status);
+    return thread == nullptr ? status : mc::csp::alt(*thread, ops, count, random, patience);
+}
+
+template <class Handle> inline int operate(Handle handle, Side side, void *message, const Patience &patience) noexcept {
+    if (!is_handle(handle, side))
+        return MC_E_INVAL;
+    int32_t status = MC_OK;
+    ThreadContext *thread = enter(&status);
+    if (thread == nullptr)
+        return status;
+    Channel &channel = *mc::csp::channel_at(reinterpret_cast<uintptr_t>(handle));
+    return mc::csp::operate(*thread, channel, side, message, patience, 0);
+}
+
+template <class Handle> Handle add_reference(Handle handle, Side side, const char *call) noexcept {
+    if (handle == nullptr)
+        return nullptr;
+    if (!is_handle(handle, side)) {
+        (void)fail(call, MC_E_INVAL);
+        return nullptr;
+    }
+    if (mc::csp::channel_at(reinterpret_cast<uintptr_t>(handle))->add_reference(side))
+        return handle;
+    (void)fail(call, MC_E_STALE);
+    return nullptr;
+}
+
+template <class Handle> void release(Handle handle, Side side, const char *call) noexcept {
+    if (handle == nullptr || mc::sched::forked())
+        return; // a forked child uses nothing of ours: a lock may have been taken when it was copied
+    if (!is_handle(handle, side))
+        (void)fail(call, MC_E_INVAL);
+    else if (!mc::csp::channel_at(reinterpret_cast<uintptr_t>(handle))->release(side))
+        (void)fail(call, MC_E_STALE);
+}
+
+csp_reader start_timer(int64_t first_ns, int64_t period_ns, const char *call) noexcept {
+    if (enter_or_log(call) == nullptr)
+        return nullptr;
+    Channel *channel = mc::csp::TimerSource::create(*mc::sched::default_executor(), first_ns, period_ns);
+    if (channel != nullptr)
+        return mc::csp::reader_handle(channel);
+    (void)fail(call, MC_E_NOMEM);
+    return nullptr;
+}
+
+} // namespace
+
+// --- microthreads -----------------------------------------------------------------------------------------------------
+
+int csp_spawn(csp_entry_f entry, void *data) noexcept {
+    if (entry == nullptr)
+        return fail("csp_spawn", MC_E_INVAL);
+    ThreadContext *thread = enter_or_log("csp_spawn");
+    if (thread == nullptr)
+        return 0;
+    mc::sched::SpawnRequest request;
+    request.plain = entry;
+    request.argument = data;
+    request.stack_size = MC_STACK_DEFAULT;
+    request.run_at_once = true;
+    const int32_t status = mc::sched::spawn(thread, *mc::sched::default_executor(), request);
+    return status == MC_OK ? 1 : fail("csp_spawn", status);
+}
+
+int csp_run(void) noexcept {
+    ThreadContext *thread = enter_owner("csp_run");
+    return thread != nullptr && thread->executor->run_once() ? 1 : 0;
+}
+
+void csp_schedule(void) noexcept {
+    ThreadContext *thread = enter_owner("csp_schedule");
+    if (thread == nullptr)
+        return;
+    mc::sched::Executor &executor = *thread->executor;
+    mc::sched::Task &self = *thread->running;
+    self.in_schedule = true;
+    while (executor.run_once()) {
+    }
+    self.in_schedule = false;
+}
+
+void csp_yield(void) noexcept {
+    ThreadContext *thread = mc::sched::current();
+    if (thread == nullptr) {
+        int32_t status = MC_OK;
+        thread = enter(&status);
+    }
+    if (thread == nullptr || thread->no_switch != 0)
+        return;
+    if (thread->executor != nullptr)
+        thread->executor->yield();
+    else
+        mc::sync::thread_yield();
+}
+
+void csp_descr(char const *fmt, ...) noexcept {
+    int32_t status = MC_OK;
+    ThreadContext *thread = enter(&status);
+    if (thread == nullptr)
+        return;
+    char text[32] = {};
+    if (fmt != nullptr) {
+        va_list arguments;
+        va_start(arguments, fmt);
+        std::vsnprintf(text, sizeof text, fmt, arguments);
+        va_end(arguments);
+    }
+    mc::sched::set_name(*thread->running, text);
+}
+
+void *csp_off_stack(void *p) noexcept {
+    const ThreadContext *thread = mc::sched::current();
+    if (!mc::sched::on_own_stack(thread, p))
+        return p;
+    (void)fail("csp_off_stack", MC_E_INVAL);
+    return nullptr;
+}
+
+void csp_sleep_until(int64_t deadline_ns) noexcept {
+    ThreadContext *thread = enter_or_log("csp_sleep_until");
+    if (thread == nullptr)
+        return;
+    if (deadline_ns <= mc::sync::now_ns())
+        return csp_yield();
+    const int32_t status = mc::sched::sleep_until(*thread, deadline_ns, nullptr);
+    if (status != MC_E_TIMEDOUT)
+        (void)fail("csp_sleep_until", status);
+}
+
+// --- channels ---------------------------------------------------------------------------------------------------------
+
+int csp_chan(csp_writer *w, csp_reader *r, void (*tx)(void *src, void *dst)) noexcept {
+    if (w == nullptr || r == nullptr)
+        return fail("csp_chan", MC_E_INVAL);
+    if (enter_or_log("csp_chan") == nullptr)
+        return 0;
+    Channel *channel = Channel::create(tx, nullptr, nullptr);
+    if (channel == nullptr)
+        return fail("csp_chan", MC_E_NOMEM);
+    *w = mc::csp::writer_handle(channel);
+    *r = mc::csp::reader_handle(channel);
+    return 1;
+}
+
+csp_writer csp_writer_addref(csp_writer w) noexcept {
+    return add_reference(w, mc::csp::writer_side, "csp_writer_addref");
+}
+csp_reader csp_reader_addref(csp_reader r) noexcept {
+    return add_reference(r, mc::csp::reader_side, "csp_reader_addref");
+}
+void csp_writer_release(csp_writer w) noexcept { release(w, mc::csp::writer_side, "csp_writer_release"); }
+void csp_reader_release(csp_reader r) noexcept { release(r, mc::csp::reader_side, "csp_reader_release"); }
+
+int csp_writer_close(csp_writer w) noexcept {
+    if (!is_handle(w, mc::csp::writer_side))
+        return MC_E_INVAL;
+    int32_t status = MC_OK;
+    if (enter(&status) == nullptr)
+        return status;
+    Channel &channel = *mc::csp::channel_at(reinterpret_cast<uintptr_t>(w));
+    if (channel.released(mc::csp::writer_side))
+        return MC_E_STALE;
+    return channel.close(mc::csp::writer_side) ? 1 : -1;
+}
+
+void csp_chdescr(void *ch, char const *text) noexcept {
+    const uintptr_t word = reinterpret_cast<uintptr_t>(ch);
+    if (ch == nullptr || mc::sched::forked())
+        return;
+    if ((word & 14) != 0)
+        (void)fail("csp_chdescr", MC_E_INVAL);
+    else
+        mc::csp::channel_at(word)->set_name(text);
+}
+
+int csp_alt(csp_chanop const *ops, int count, int nowait) noexcept { return alt(ops, count, true, {nowait != 0}); }
+int csp_prialt(csp_chanop const *ops, int count, int nowait) noexcept { return alt(ops, count, false, {nowait != 0}); }
+int csp_alt_until(csp_chanop const *ops, int count, int64_t deadline_ns) noexcept {
+    return alt(ops, count, true, {false, deadline_ns});
+}
+int csp_prialt_until(csp_chanop const *ops, int count, int64_t deadline_ns) noexcept {
+    return alt(ops, count, false, {false, deadline_ns});
+}
+
+int csp_send(csp_writer w, void *message) noexcept { return operate(w, mc::csp::writer_side, message, {}); }
+int csp_recv(csp_reader r, void *message) noexcept { return operate(r, mc::csp::reader_side, message, {}); }
+int csp_try_send(csp_writer w, void *message) noexcept { return operate(w, mc::csp::writer_side, message, {true}); }
+int csp_try_recv(csp_reader r, void *message) noexcept { return operate(r, mc::csp::reader_side, message, {true}); }
+int csp_send_until(csp_writer w, void *message, int64_t deadline_ns) noexcept {
+    return operate(w, mc::csp::writer_side, message, {false, deadline_ns});
+}
+int csp_recv_until(csp_reader r, void *message, int64_t deadline_ns) noexcept {
+    return operate(r, mc::csp::reader_side, message, {false, deadline_ns});
+}
+
+csp_reader csp_after(int64_t ns) noexcept { return start_timer(mc_after(ns), 0, "csp_after"); }
+
+csp_reader csp_tick(int64_t ns) noexcept {
+    const int64_t period_ns = ns < 1 ? 1 : ns;
+    return start_timer(mc_after(period_ns), period_ns, "csp_tick");
+}
+
+int csp__internal__channel_count(int side) noexcept {
+    return side == 0 || side == 1 ? Channel::count(static_cast<Side>(side)) : -1;
+}

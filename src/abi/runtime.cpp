@@ -1,0 +1,70 @@
+// mc/runtime.h
+#include <mc/runtime.h>
+
+#include "abi/call.hpp"
+#include "abi/options.hpp"
+#include "fiber/overflow.hpp"
+#include "sched/spawn.hpp"
+
+namespace {
+
+using mc::sched::SpawnRequest;
+using mc::sched::ThreadContext;
+
+int32_t read_spawn_options(const mc_spawn_options *options, SpawnRequest *request) noexcept {
+    request->stack_size = MC_STACK_DEFAULT;
+    if (options == nullptr)
+        return MC_OK;
+    mc_spawn_options known = MC_SPAWN_OPTIONS_INIT;
+    const int32_t status = mc::abi::read_options(options, &known);
+    if (status != MC_OK)
+        return status;
+    if (known.flags != 0)
+        return MC_E_INVAL;
+    if (known.stack_size != 0)
+        request->stack_size = known.stack_size;
+    request->name = known.name;
+    return MC_OK;
+}
+
+} // namespace
+
+int32_t mc_spawn(mc_runtime_t rt, mc_task_fn fn, void *user, const mc_spawn_options *options, mc_task_t *out) noexcept {
+    if (fn == nullptr)
+        return MC_E_INVAL;
+    SpawnRequest request;
+    int32_t status = mc::abi::check_runtime(rt);
+    if (status == MC_OK)
+        status = read_spawn_options(options, &request);
+    if (status != MC_OK)
+        return status;
+    ThreadContext *thread = mc::abi::enter(&status);
+    if (thread == nullptr)
+        return status;
+    request.returning = fn;
+    request.argument = user;
+    request.handle = out;
+    return mc::sched::spawn(thread, *mc::sched::default_executor(), request);
+}
+
+int32_t mc_join(mc_task_t task, int64_t deadline_ns, int32_t *result) noexcept {
+    int32_t status = MC_OK;
+    ThreadContext *thread = mc::abi::enter(&status);
+    return thread == nullptr ? status : mc::sched::join(*thread, task, deadline_ns, result, nullptr);
+}
+
+int32_t mc_detach(mc_task_t task) noexcept {
+    int32_t status = MC_OK;
+    return mc::abi::enter(&status) == nullptr ? status : mc::sched::detach(task);
+}
+
+mc_task_t mc_task_self(void) noexcept {
+    const ThreadContext *thread = mc::sched::current();
+    return thread == nullptr ? 0 : mc::sched::handle_of(*thread->running);
+}
+
+int32_t mc_overflow_report(int32_t on) noexcept {
+    ThreadContext *thread = mc::sched::current();
+    const bool runs_fibers = thread != nullptr && thread->executor != nullptr;
+    return mc::fiber::overflow_report(on != 0, runs_fibers ? &thread->executor->alt_stack() : nullptr);
+}

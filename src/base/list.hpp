@@ -1,0 +1,64 @@
+// Intrusive FIFO list: the element holds its links, so linking never allocates and unlinking needs no search. Not
+// synchronised: the owner of the list says what guards it. An element knows whether it is linked (next is not null).
+#pragma once
+
+#include "base/assert.hpp"
+
+namespace mc::base {
+
+// T derives from ListNode<T>. Tag lets one T be on several lists: derive once per tag.
+template <class T, class Tag = void> struct ListNode {
+    ListNode *next = nullptr;
+    ListNode *prev = nullptr;
+    bool linked() const noexcept { return next != nullptr; }
+};
+
+// Circular, around a sentinel: no branch on first or last.
+template <class T, class Tag = void> class List {
+    using Node = ListNode<T, Tag>;
+
+public:
+    List() noexcept { sentinel_.next = sentinel_.prev = &sentinel_; }
+    List(const List &) = delete;
+    List &operator=(const List &) = delete;
+
+    bool empty() const noexcept { return sentinel_.next == &sentinel_; }
+    T *front() const noexcept { return empty() ? nullptr : cast(sentinel_.next); }
+
+    // The element after this one, or null at the end.
+    T *after(T *element) const noexcept {
+        Node *next = static_cast<Node *>(element)->next;
+        return next == &sentinel_ ? nullptr : cast(next);
+    }
+
+    void push_back(T *element) noexcept {
+        Node *node = element;
+        MC_DEBUG_INVARIANT(!node->linked(), reinterpret_cast<uintptr_t>(node));
+        node->prev = sentinel_.prev;
+        node->next = &sentinel_;
+        sentinel_.prev->next = node;
+        sentinel_.prev = node;
+    }
+
+    static void remove(T *element) noexcept {
+        Node *node = element;
+        MC_DEBUG_INVARIANT(node->linked(), reinterpret_cast<uintptr_t>(node));
+        node->prev->next = node->next;
+        node->next->prev = node->prev;
+        node->next = node->prev = nullptr;
+    }
+
+    T *pop_front() noexcept {
+        T *element = front();
+        if (element != nullptr)
+            remove(element);
+        return element;
+    }
+
+private:
+    static T *cast(Node *node) noexcept { return static_cast<T *>(node); }
+
+    Node sentinel_;
+};
+
+} // namespace mc::base

@@ -1,0 +1,13 @@
+// The log: what a status code cannot say. Any thread; never under a lock, since the host's hook may call us back.
+#pragma once
+
+#include <mc/base.h>
+
+namespace mc::base {
+
+void set_log_hook(mc_log_fn hook, void *user) noexcept;
+
+// One line, cut to 255 bytes. Uses about 600 bytes of stack.
+__attribute__((format(printf, 3, 4))) void log(int32_t level, int32_t code, const char *format, ...) noexcept;
+
+} // namespace mc::base

@@ -1,0 +1,184 @@
+// The operating system behind sync.hpp: futex, threads, the thread slot, TSan's hand-off notes. Any thread; nothing
+// here allocates.
+#include "base/sync.hpp"
+
+#include <cerrno>
+#include <climits>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <cxxabi.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#if defined(__SANITIZE_THREAD__)
+#define MC_SYNC_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define MC_SYNC_TSAN 1
+#endif
+#endif
+
+#ifdef MC_SYNC_TSAN
+extern "C" void __tsan_acquire(void *address);
+extern "C" void __tsan_release(void *address);
+#endif
+
+// The linker's identity of this shared object: keeps it mapped while a thread still owes it an exit call.
+extern "C" __attribute__((visibility("hidden"))) void *__dso_handle;
+
+namespace mc::sync {
+
+#ifdef MC_SYNC_TSAN
+void handoff_release(void *address) { __tsan_release(address); }
+void handoff_acquire(void *address) { __tsan_acquire(address); }
+#else
+void handoff_release(void *) {}
+void handoff_acquire(void *) {}
+#endif
+
+namespace os {
+
+namespace {
+
+constexpr std::int64_t second_ns = 1'000'000'000;
+
+// A system call of ours must not change the errno that the caller's code reads next.
+class KeepErrno {
+public:
+    KeepErrno() : saved_(errno) {}
+    ~KeepErrno() { errno = saved_; }
+    KeepErrno(const KeepErrno &) = delete;
+    KeepErrno &operator=(const KeepErrno &) = delete;
+
+private:
+    int saved_;
+};
+
+void check_pthread(int result, const char *what) {
+    if (result == 0)
+        return;
+    std::fprintf(stderr, "libmcrt: %s failed with error %d\n", what, result);
+    std::abort();
+}
+
+} // namespace
+
+// Absolute deadlines need the BITSET form: plain FUTEX_WAIT counts from now, so a spurious return would stretch the
+// wait.
+bool futex_wait(const void *word, std::uint32_t expected, std::int64_t deadline_ns) {
+    KeepErrno keep;
+    std::int64_t at = deadline_ns < 0 ? 0 : deadline_ns;
+    timespec deadline{static_cast<time_t>(at / second_ns), static_cast<long>(at % second_ns)};
+    long result = syscall(SYS_futex, word, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, expected,
+                          deadline_ns == no_deadline ? nullptr : &deadline, nullptr, FUTEX_BITSET_MATCH_ANY);
+    return result == 0 || errno != ETIMEDOUT;
+}
+
+void futex_wake(const void *word, int count) {
+    KeepErrno keep;
+    syscall(SYS_futex, word, FUTEX_WAKE_BITSET | FUTEX_PRIVATE_FLAG, count, nullptr, nullptr, FUTEX_BITSET_MATCH_ANY);
+}
+
+void cpu_relax() {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__) || defined(__arm__)
+    asm volatile("yield" ::: "memory");
+#else
+    asm volatile("" ::: "memory");
+#endif
+}
+
+void thread_yield() { sched_yield(); }
+
+std::int64_t now_ns() {
+    timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * second_ns + now.tv_nsec;
+}
+
+// The new thread inherits the creator's mask, so the signals are blocked before the thread exists: blocked from inside,
+// one could still arrive in its first instructions. What a thread does to itself (a fault, an abort, a seccomp refusal)
+// stays deliverable.
+bool thread_start(pthread_t *id, void *(*fn)(void *), void *arg) {
+    sigset_t blocked, before;
+    sigfillset(&blocked);
+    for (int synchronous : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS})
+        sigdelset(&blocked, synchronous);
+    check_pthread(pthread_sigmask(SIG_SETMASK, &blocked, &before), "pthread_sigmask");
+    int result = pthread_create(id, nullptr, fn, arg);
+    check_pthread(pthread_sigmask(SIG_SETMASK, &before, nullptr), "pthread_sigmask");
+    return result == 0;
+}
+
+void thread_join(pthread_t id) { check_pthread(pthread_join(id, nullptr), "pthread_join"); }
+
+void thread_leaked() {
+    std::fputs("libmcrt: a running sync::thread was destroyed or started again without join\n", stderr);
+    std::abort();
+}
+
+// The thread slot.
+//
+// initial-exec: one load from the thread pointer, no call into the loader that could allocate. Plain data without
+// destructors, so reading or writing it is right in the latest of late destructors. Only the exit call is registered
+// with the C++ runtime, when a slot is first set; registered by hand rather than as a thread_local object, because an
+// object's destructor runs once, and a slot that a later destructor sets again would then never reach the hook.
+// Rejected: a pthread key (exit() on the main thread runs no key destructors).
+namespace {
+
+constexpr unsigned char max_exit_calls =
+    4; // per thread, as PTHREAD_DESTRUCTOR_ITERATIONS: a hook that always re-sets must end
+
+__attribute__((tls_model("initial-exec"))) thread_local void *slot_of_thread = nullptr;
+__attribute__((tls_model("initial-exec"))) thread_local bool exit_call_pending = false;
+__attribute__((tls_model("initial-exec"))) thread_local unsigned char exit_calls_registered = 0;
+
+std::atomic<void (*)(void *)> exit_hook{nullptr};
+
+void run_exit_hook(void *) {
+    exit_call_pending = false;
+    void *slot = slot_of_thread;
+    auto hook = thread_exit_hook();
+    if (!slot || !hook)
+        return;
+    hook(slot);
+    // A slot that the hook itself replaced is the business of the call which that registered.
+    if (slot_of_thread == slot)
+        slot_of_thread = nullptr;
+}
+
+void register_exit_call() {
+    if (exit_call_pending || exit_calls_registered == max_exit_calls)
+        return;
+    exit_call_pending = true;
+    ++exit_calls_registered;
+    abi::__cxa_thread_atexit(run_exit_hook, nullptr, &__dso_handle);
+}
+
+} // namespace
+
+// noinline, and the empty asm: without them a compiler may keep the slot's address, or its value, across a switch that
+// changed the thread.
+__attribute__((noinline)) void *thread_slot() {
+    asm volatile("" ::: "memory");
+    return slot_of_thread;
+}
+
+__attribute__((noinline)) void set_thread_slot(void *slot) {
+    asm volatile("" ::: "memory");
+    slot_of_thread = slot;
+    if (slot)
+        register_exit_call();
+}
+
+// release: pairs with the acquire in thread_exit_hook; publishes whatever the hook's caller prepared for it.
+void set_thread_exit_hook(void (*hook)(void *slot)) { exit_hook.store(hook, std::memory_order_release); }
+void (*thread_exit_hook())(void *slot) { return exit_hook.load(std::memory_order_acquire); }
+
+} // namespace os
+} // namespace mc::sync

@@ -1,0 +1,324 @@
+#include "csp/alt.hpp"
+
+#include "base/alloc.hpp"
+#include "base/log.hpp"
+#include "csp/elements.hpp"
+#include "csp/transfer.hpp"
+
+#include <algorithm>
+#include <cinttypes>
+
+namespace mc::csp {
+namespace {
+
+using sched::ThreadContext;
+using sched::WakeReason;
+
+constexpr int max_arms = 65'535;
+
+// The word of an arm: see mc/csp.h.
+struct Word {
+    uintptr_t bits;
+
+    explicit Word(const csp_chanop &op) noexcept : bits(reinterpret_cast<uintptr_t>(op.waiter)) {}
+    bool disabled() const noexcept { return (bits & ~uintptr_t{15}) == 0; }
+    bool valid() const noexcept { return (bits & 12) == 12; } // bit 3, and mode 2 or 3
+    bool dead_mode() const noexcept { return (bits & 2) == 0; }
+    Side side() const noexcept { return static_cast<Side>(bits & 1); }
+    Channel &channel() const noexcept { return *channel_at(bits); }
+};
+
+// The distinct channels of an alt, in the order of their ids: what it locks.
+struct LockSet {
+    Channel **channels;
+    uint32_t count = 0;
+
+    void lock() const noexcept {
+        for (uint32_t i = 0; i < count; ++i)
+            channels[i]->lock();
+    }
+    void unlock() const noexcept {
+        for (uint32_t i = 0; i < count; ++i)
+            channels[i]->unlock();
+    }
+};
+
+// Everything about one call, on the caller's stack (its arrays too, up to the number of arms that never allocates).
+struct Alt {
+    ThreadContext &thread;
+    const csp_chanop *ops;
+    int count;
+    int enabled = 0;
+    LockSet locks;
+    Waiter *waiters;
+};
+
+// False: a word that is neither disabled nor valid.
+bool decode(Alt &alt) noexcept {
+    for (int i = 0; i < alt.count; ++i) {
+        const Word word(alt.ops[i]);
+        if (word.disabled())
+            continue;
+        if (!word.valid())
+            return false;
+        alt.locks.channels[alt.enabled++] = &word.channel();
+    }
+    return true;
+}
+
+void order_locks(Alt &alt) noexcept {
+    Channel **first = alt.locks.channels;
+    Channel **last = first + alt.enabled;
+    const auto by_id = [](const Channel *a, const Channel *b) { return a->id() < b->id(); };
+    if (alt.enabled <= 16) { // insertion: most alts are short, and made in the order of their channels
+        for (Channel **at = first + 1; at < last; ++at)
+            for (Channel **back = at; back > first && by_id(back[0], back[-1]); --back)
+                std::swap(back[0], back[-1]);
+    } else if (!std::is_sorted(first, last, by_id)) {
+        std::sort(first, last, by_id);
+    }
+    alt.locks.count = static_cast<uint32_t>(std::unique(first, last) - first);
+}
+
+// Duplicate arms: the lowest index is the one that is meant.
+int lowest_duplicate(const Alt &alt, int index) noexcept {
+    if (alt.locks.count == static_cast<uint32_t>(alt.enabled))
+        return index; // no channel is there twice
+    for (int i = 0; i < index; ++i)
+        if (alt.ops[i].waiter == alt.ops[index].waiter)
+            return i;
+    return index;
+}
+
+// Under the locks, which it gives back. Arm `index` met a peer.
+int meet(Alt &alt, int index, Waiter &peer, bool hand_over) noexcept {
+    const Word word(alt.ops[index]);
+    void *message = alt.ops[index].message;
+    void *source = word.side() == writer_side ? message : peer.message;
+    void *destination = word.side() == writer_side ? peer.message : message;
+    const Transfer transfer = word.channel().transfer();
+    if (word.channel().elements() != nullptr)
+        hand_element(*word.channel().elements(), source, destination);
+    alt.locks.unlock();
+    if (transfer != nullptr && destination != nullptr)
+        run_transfer(alt.thread, transfer, source, destination);
+    wake_met(alt.thread, peer, hand_over && word.side() == writer_side);
+    return index + 1;
+}
+
+// Under the locks, which it gives back. Arm `index` uses the buffer.
+int use_buffer(Alt &alt, int index) noexcept {
+    const Word word(alt.ops[index]);
+    Waiters woken;
+    Waiter *sender = word.channel().use_buffer(word.side(), alt.ops[index].message);
+    word.channel().drained(woken);
+    alt.locks.unlock();
+    if (sender != nullptr)
+        wake_met(alt.thread, *sender, false);
+    wake_dead(woken);
+    return index + 1;
+}
+
+int give_up(const Alt &alt, int result) noexcept {
+    alt.locks.unlock();
+    return result;
+}
+
+// Under the locks. True: arm *index decides, and *result is the alt's; the locks are given back.
+bool try_arm(Alt &alt, int index, bool hand_over, int *result) noexcept {
+    const Word word(alt.ops[index]);
+    if (word.disabled())
+        return false;
+    Channel &channel = word.channel();
+    if (channel.released(word.side())) {
+        *result = give_up(alt, MC_E_STALE);
+        return true;
+    }
+    if (word.dead_mode()) {
+        if (!channel.dead_to(word.side()))
+            return false;
+        *result = give_up(alt, -(lowest_duplicate(alt, index) + 1));
+        return true;
+    }
+    Waiter *peer = nullptr;
+    switch (channel.look(word.side(), &peer)) {
+    case Channel::Can::wait:
+        return false;
+    case Channel::Can::dead:
+        *result = give_up(alt, -(lowest_duplicate(alt, index) + 1));
+        return true;
+    case Channel::Can::meet:
+        *result = meet(alt, lowest_duplicate(alt, index), *peer, hand_over);
+        return true;
+    case Channel::Can::buffer:
+        *result = use_buffer(alt, lowest_duplicate(alt, index));
+        return true;
+    }
+    __builtin_unreachable();
+}
+
+struct AltParking : sched::Parking {
+    Alt *alt = nullptr;
+
+    // In the order of the arms, so that of duplicates the lowest is found first.
+    static void commit_alt(Parking &parking) noexcept {
+        auto &self = static_cast<AltParking &>(parking);
+        const Alt &alt = *self.alt;
+        for (int i = 0; i < alt.count; ++i) {
+            const Word word(alt.ops[i]);
+            if (word.disabled())
+                continue;
+            Waiter &waiter = alt.waiters[i];
+            waiter.task = self.task;
+            waiter.epoch = self.epoch;
+            waiter.message = alt.ops[i].message;
+            waiter.index = i;
+            word.channel().link(word.side(), word.dead_mode(), &waiter);
+        }
+        alt.locks.unlock();
+    }
+};
+
+// Unlinks every arm but the one (if any) that the claim came through, whose claimer has unlinked it.
+void unlink_arms(const Alt &alt, int claimed) noexcept {
+    for (int i = 0; i < alt.count; ++i) {
+        const Word word(alt.ops[i]);
+        if (word.disabled() || i == claimed)
+            continue;
+        Channel &channel = word.channel();
+        channel.lock();
+        Waiters::remove(&alt.waiters[i]);
+        channel.unlock_and_collect();
+    }
+}
+
+// Under the locks, which it gives back.
+int wait_for_arm(Alt &alt, const Patience &patience) noexcept {
+    AltParking parking;
+    parking.commit = AltParking::commit_alt;
+    parking.deadline_ns = patience.deadline_ns;
+    parking.scope = patience.scope;
+    parking.alt = &alt;
+    const WakeReason reason = park(alt.thread, parking);
+    if (reason != WakeReason::ready && reason != WakeReason::closed) {
+        unlink_arms(alt, -1);
+        return sched::status_of(reason);
+    }
+    const int result = parking.task->wake_value;
+    unlink_arms(alt, (result > 0 ? result : -result) - 1);
+    return result;
+}
+
+int run(Alt &alt, bool random, const Patience &patience) noexcept {
+    if (!decode(alt))
+        return MC_E_INVAL;
+    if (alt.enabled == 0)
+        return 0;
+    order_locks(alt);
+    const int start = random ? static_cast<int>(alt.thread.prng.below(static_cast<uint32_t>(alt.count))) : 0;
+    int result = 0;
+    alt.locks.lock();
+    for (int i = start; i < alt.count; ++i)
+        if (try_arm(alt, i, !patience.nowait, &result))
+            return result;
+    for (int i = 0; i < start; ++i)
+        if (try_arm(alt, i, !patience.nowait, &result))
+            return result;
+    const int refused = refusal(alt.thread, patience);
+    return refused <= 0 ? give_up(alt, refused) : wait_for_arm(alt, patience);
+}
+
+template <int Arms>
+__attribute__((noinline)) int run_inline(ThreadContext &thread, const csp_chanop *ops, int count, bool random,
+                                         const Patience &patience) noexcept {
+    Channel *channels[Arms];
+    Waiter waiters[Arms];
+    Alt alt{thread, ops, count, 0, {channels}, waiters};
+    return run(alt, random, patience);
+}
+
+__attribute__((noinline)) int run_large(ThreadContext &thread, const csp_chanop *ops, int count, bool random,
+                                        const Patience &patience) noexcept {
+    const auto arms = static_cast<size_t>(count);
+    auto *channels = base::allocate_array<Channel *>(arms);
+    auto *waiters = base::allocate_array<Waiter>(arms);
+    int result = MC_E_NOMEM;
+    if (channels != nullptr && waiters != nullptr) {
+        for (size_t i = 0; i < arms; ++i)
+            new (&waiters[i]) Waiter();
+        Alt alt{thread, ops, count, 0, {channels}, waiters};
+        result = run(alt, random, patience);
+    }
+    base::deallocate_array(waiters, arms);
+    base::deallocate_array(channels, arms);
+    return result;
+}
+
+bool discards(const csp_chanop &op) noexcept {
+    const Word word(op);
+    return op.message == nullptr && !word.disabled() && word.valid() && !word.dead_mode() &&
+           word.side() == reader_side && must_drop(word.channel());
+}
+
+int run_sized(ThreadContext &thread, const csp_chanop *ops, int count, bool random, const Patience &patience) noexcept {
+    if (count <= 4)
+        return run_inline<4>(thread, ops, count, random, patience);
+    if (count <= 16)
+        return run_inline<16>(thread, ops, count, random, patience);
+    return run_large(thread, ops, count, random, patience);
+}
+
+// Some arms receive elements that nobody wants but their channel must drop: they get one scratch element, since only one
+// arm goes.
+int run_discarding(ThreadContext &thread, const csp_chanop *ops, int count, bool random,
+                   const Patience &patience) noexcept {
+    size_t size = 1;
+    for (int i = 0; i < count; ++i)
+        if (discards(ops[i]))
+            size = std::max<size_t>(size, Word(ops[i]).channel().elements()->size);
+    const auto arms = static_cast<size_t>(count);
+    auto *copies = base::allocate_array<csp_chanop>(arms);
+    void *scratch = base::allocate(size, alignof(std::max_align_t));
+    int result = MC_E_NOMEM;
+    if (copies != nullptr && scratch != nullptr) {
+        for (int i = 0; i < count; ++i)
+            copies[i] = csp_chanop{ops[i].waiter, discards(ops[i]) ? scratch : ops[i].message};
+        result = run_sized(thread, copies, count, random, patience);
+        if (result > 0 && discards(ops[result - 1]))
+            drop_element(*Word(ops[result - 1]).channel().elements(), scratch);
+    }
+    base::deallocate(scratch, size, alignof(std::max_align_t));
+    base::deallocate_array(copies, arms);
+    return result;
+}
+
+} // namespace
+
+bool must_drop(const Channel &channel) noexcept {
+    return channel.elements() != nullptr && channel.elements()->drop != nullptr;
+}
+
+int refusal(const ThreadContext &thread, const Patience &patience) noexcept {
+    if (patience.nowait)
+        return 0;
+    if (patience.deadline_ns != MC_FOREVER && patience.deadline_ns <= sync::now_ns())
+        return MC_E_TIMEDOUT;
+    const int32_t status = sched::may_block(thread);
+    return status == MC_OK ? 1 : status;
+}
+
+int alt(ThreadContext &thread, const csp_chanop *ops, int count, bool random, const Patience &patience) noexcept {
+    if (count < 0 || count > max_arms || (count > 0 && ops == nullptr))
+        return MC_E_INVAL;
+    if (count == 1) {
+        const Word word(*ops);
+        if (!word.disabled() && word.valid() && !word.dead_mode())
+            return operate(thread, word.channel(), word.side(), ops->message, patience, 0);
+    }
+    for (int i = 0; i < count; ++i)
+        if (discards(ops[i]))
+            return run_discarding(thread, ops, count, random, patience);
+    return run_sized(thread, ops, count, random, patience);
+}
+
+} // namespace mc::csp

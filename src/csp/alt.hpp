@@ -1,0 +1,39 @@
+// Sending, receiving and choosing. See mc/csp.h for what callers are promised.
+//
+// The protocol, for one arm or many: lock the channels in the order of their ids; look at the arms in order, and the first
+// that decides wins (a claimed peer, the buffer, a dead channel). Give the locks back; move the message; wake the peer.
+// When none decides: park, registering with all channels while the locks are still held; whoever claims us unlinks the one
+// arm that it came through, and we unlink the rest.
+#pragma once
+
+#include "csp/channel.hpp"
+#include "sched/runtime.hpp"
+
+#include <mc/csp.h>
+
+#include <cstdint>
+
+namespace mc::csp {
+
+// How long an operation may wait.
+struct Patience {
+    bool nowait = false; // nothing switches either
+    int64_t deadline_ns = INT64_MAX;
+    sched::Scope *scope = nullptr;
+};
+
+// What an operation that can not go now does: 1 it may wait; else the result that it returns at once.
+int refusal(const sched::ThreadContext &thread, const Patience &patience) noexcept;
+
+// An element of this channel that nobody wants has to be dropped.
+bool must_drop(const Channel &channel) noexcept;
+
+// One arm. generation != 0: the channel was found by handle, and must still be of that generation.
+// 1, -1 (dead), 0 (nowait), or an MC_E_* code.
+int operate(sched::ThreadContext &thread, Channel &channel, Side side, void *message, const Patience &patience,
+            uint32_t generation) noexcept;
+
+// Many arms. As csp_alt; random: from a random arm on.
+int alt(sched::ThreadContext &thread, const csp_chanop *ops, int count, bool random, const Patience &patience) noexcept;
+
+} // namespace mc::csp

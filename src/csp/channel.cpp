@@ -1,0 +1,247 @@
+#include "csp/channel.hpp"
+
+#include "base/alloc.hpp"
+#include "csp/elements.hpp"
+#include "csp/timer_source.hpp"
+
+#include <cstring>
+
+namespace mc::csp {
+namespace {
+
+sync::atomic<uint64_t> next_id{1};
+sync::atomic<int32_t> alive[2] = {sync::atomic<int32_t>(0), sync::atomic<int32_t>(0)};
+
+} // namespace
+
+ChannelSlab &channel_slab() noexcept {
+    static constinit ChannelSlab slab;
+    return slab;
+}
+
+int Channel::count(Side side) noexcept { return alive[side].load(sync::relaxed); }
+
+Channel *Channel::create(Transfer transfer, Elements *elements, TimerSource *timer) noexcept {
+    Channel *channel = channel_slab().acquire();
+    if (channel == nullptr)
+        return nullptr;
+    base::SpinGuard guard(channel->lock_); // a stale handle may be looking at the slot
+    channel->id_ = next_id.fetch_add(1, sync::relaxed);
+    channel->transfer_ = transfer;
+    channel->elements_ = elements;
+    channel->timer_ = timer;
+    channel->name_[0] = '\0';
+    channel->collected_ = false;
+    for (Side side : {writer_side, reader_side}) {
+        channel->closed_[side] = false;
+        channel->references_[side].store(1, sync::relaxed);
+        if (side == reader_side || timer == nullptr)
+            alive[side].fetch_add(1, sync::relaxed);
+    }
+    return channel;
+}
+
+// --- ends -------------------------------------------------------------------------------------------------------------
+
+bool Channel::add_reference(Side side) noexcept {
+    // relaxed: the caller holds a reference already, nothing is published by another one.
+    if (references_[side].fetch_add(1, sync::relaxed) != 0)
+        return true;
+    references_[side].fetch_sub(1, sync::relaxed);
+    return false;
+}
+
+bool Channel::release(Side side) noexcept {
+    // release: what this holder did before comes before the close; acquire: whoever closes has seen what all holders did.
+    const uint32_t before = references_[side].fetch_sub(1, sync::acq_rel);
+    if (before == 0) {
+        references_[side].fetch_add(1, sync::relaxed);
+        return false;
+    }
+    if (before == 1) {
+        Waiters woken;
+        lock_.lock();
+        if (!closed_[side])
+            close_locked(side, woken);
+        finish_close(side, woken);
+    }
+    return true;
+}
+
+bool Channel::close(Side side) noexcept {
+    Waiters woken;
+    lock_.lock();
+    const bool was_open = !closed_[side];
+    if (was_open)
+        close_locked(side, woken);
+    finish_close(side, woken);
+    return was_open;
+}
+
+bool Channel::close_if(uint32_t wanted, Side side, bool *was_closed) noexcept {
+    Waiters woken;
+    lock_.lock();
+    if (generation.load(sync::relaxed) != wanted) {
+        lock_.unlock();
+        return false;
+    }
+    *was_closed = closed_[side];
+    if (!closed_[side])
+        close_locked(side, woken);
+    finish_close(side, woken);
+    return true;
+}
+
+bool Channel::destroy_if(uint32_t wanted) noexcept {
+    Waiters woken;
+    lock_.lock();
+    if (generation.load(sync::relaxed) != wanted) {
+        lock_.unlock();
+        return false;
+    }
+    (void)retire_handle(this); // collectable() sees a used-up generation
+    pin();                     // the two releases below would collect it under our hands
+    for (Side side : {writer_side, reader_side})
+        if (!closed_[side])
+            close_locked(side, woken);
+    finish_close(reader_side, woken);
+    release(writer_side);
+    release(reader_side);
+    lock_.lock();
+    unpin();
+    unlock_and_collect();
+    return true;
+}
+
+// Before the waiters are claimed: a racing arm that came after them would park on a dead channel for ever.
+void Channel::close_locked(Side side, Waiters &woken) noexcept {
+    closed_[side] = true;
+    if (side == reader_side || timer_ == nullptr)
+        alive[side].fetch_sub(1, sync::relaxed);
+    claim_dead(woken);
+}
+
+void Channel::claim_dead(Waiters &woken) noexcept {
+    for (Side side : {reader_side, writer_side}) {
+        if (!dead_to(side))
+            continue;
+        claim_all(waiters_[side], woken);
+        claim_all(vultures_[side], woken);
+    }
+}
+
+// Who can not be claimed is about to leave for another reason, and unlinks himself.
+void Channel::claim_all(Waiters &waiters, Waiters &woken) noexcept {
+    for (Waiter *waiter = waiters.front(); waiter != nullptr;) {
+        Waiter *next = waiters.after(waiter);
+        waiter->claim = waiter->task->word.try_claim(waiter->epoch);
+        if (waiter->claim != sched::TaskWord::Claim::lost) {
+            waiters.remove(waiter);
+            woken.push_back(waiter);
+        }
+        waiter = next;
+    }
+}
+
+void Channel::drained(Waiters &woken) noexcept {
+    if (dead_to(reader_side))
+        claim_dead(woken);
+}
+
+// Gives the lock back, then does what must be done without it: drops what nobody will receive, stops the timer, wakes.
+void Channel::finish_close(Side side, Waiters &woken) noexcept {
+    Elements dropped;
+    if (elements_ != nullptr && closed_[reader_side])
+        dropped = take_elements(*elements_);
+    TimerSource *timer = side == reader_side ? timer_ : nullptr;
+    pin(); // until the timer has been told
+    lock_.unlock();
+    drop_elements(dropped);
+    wake_dead(woken);
+    if (timer != nullptr)
+        timer->reader_closed();
+    lock_.lock();
+    unpin();
+    unlock_and_collect();
+}
+
+bool Channel::collectable() const noexcept {
+    if (references_[writer_side].load(sync::relaxed) != 0 || references_[reader_side].load(sync::relaxed) != 0)
+        return false;
+    // A count can be zero before its release has come to close the end.
+    if (!closed_[writer_side] || !closed_[reader_side] || collected_ || pins_ != 0)
+        return false;
+    return waiters_[0].empty() && waiters_[1].empty() && vultures_[0].empty() && vultures_[1].empty();
+}
+
+void Channel::unlock_and_collect() noexcept {
+    if (!collectable()) {
+        lock_.unlock();
+        return;
+    }
+    collected_ = true;
+    Elements *elements = elements_;
+    elements_ = nullptr;
+    timer_ = nullptr;
+    const bool reusable = generation.load(sync::relaxed) != base::last_generation;
+    lock_.unlock();
+    free_elements(elements);
+    if (reusable)
+        channel_slab().release(this);
+}
+
+void Channel::set_name(const char *text) noexcept {
+    base::SpinGuard guard(lock_);
+    std::strncpy(name_, text == nullptr ? "" : text, sizeof name_ - 1);
+}
+
+// --- messages ---------------------------------------------------------------------------------------------------------
+
+Channel::Can Channel::look(Side side, Waiter **peer) noexcept {
+    if (dead_to(side))
+        return Can::dead;
+    const uint32_t count = buffered();
+    if (side == reader_side && count > 0)
+        return Can::buffer;
+    Waiters &peers = waiters_[other(side)];
+    for (Waiter *waiter = peers.front(); waiter != nullptr; waiter = peers.after(waiter)) {
+        waiter->claim = waiter->task->word.try_claim(waiter->epoch);
+        if (waiter->claim == sched::TaskWord::Claim::lost)
+            continue; // timed out or granted elsewhere: it unlinks itself
+        peers.remove(waiter);
+        *peer = waiter;
+        return Can::meet;
+    }
+    if (side == writer_side && elements_ != nullptr && count < elements_->capacity)
+        return Can::buffer;
+    return Can::wait;
+}
+
+Waiter *Channel::use_buffer(Side side, void *message) noexcept {
+    if (side == writer_side) {
+        elements_->push(message);
+        return nullptr;
+    }
+    elements_->pop(message);
+    Waiters &senders = waiters_[writer_side];
+    for (Waiter *waiter = senders.front(); waiter != nullptr; waiter = senders.after(waiter)) {
+        waiter->claim = waiter->task->word.try_claim(waiter->epoch);
+        if (waiter->claim == sched::TaskWord::Claim::lost)
+            continue;
+        senders.remove(waiter);
+        elements_->push(waiter->message);
+        return waiter;
+    }
+    return nullptr;
+}
+
+void wake_dead(Waiters &woken) noexcept {
+    while (Waiter *waiter = woken.pop_front()) {
+        sched::Task *task = waiter->task;
+        task->reason = sched::WakeReason::closed;
+        task->wake_value = -(waiter->index + 1);
+        sched::wake(task, waiter->claim);
+    }
+}
+
+} // namespace mc::csp

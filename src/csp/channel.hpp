@@ -1,0 +1,159 @@
+// A channel: two counted ends, those who wait at each, and for mc_chan a buffer. Any thread; lock_ guards what it says.
+//
+// Both kinds share everything but how a message moves: a csp channel calls tx, a channel of elements copies bytes.
+//
+// Dead: an end is closed when its last reference goes (or it is closed outright). The channel is dead to the writers when
+// either end is closed, to the readers when theirs is, or when the writers' is and nothing is buffered. Who waits is woken
+// when it becomes dead to him: first those who want to send or receive, in the order in which they came, then those in dead
+// mode ("vultures").
+//
+// The slot is type-stable, so a stale handle meets a channel, whose lock works and whose generation or count says that it is
+// another one. It goes back to the slab (through a quarantine) when both ends have no reference left, nobody is linked and
+// nobody has it pinned; that is decided once, under the lock. Nothing of the channel is touched after that unlock.
+//
+// Rejected: a lock-free channel (an alt must claim over several at once); alive as an atomic beside the lock (then the last
+// access must be ordered by hand).
+#pragma once
+
+#include "base/handle.hpp"
+#include "base/list.hpp"
+#include "base/slab.hpp"
+#include "base/spinlock.hpp"
+#include "sched/park.hpp"
+
+#include <mc/csp.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace mc::csp {
+
+enum Side : uint32_t { writer_side = 0, reader_side = 1 };
+constexpr Side other(Side side) noexcept { return static_cast<Side>(1 - side); }
+
+using Transfer = void (*)(void *source, void *destination);
+
+// One arm of a parked alt, on the waiter's stack. Linked under the channel's lock; unlinked by whoever claims the waiter
+// through it, else by the waiter before its frame returns.
+struct Waiter : base::ListNode<Waiter> {
+    sched::Task *task = nullptr;
+    uint64_t epoch = 0;
+    void *message = nullptr;
+    int32_t index = 0;
+    sched::TaskWord::Claim claim = sched::TaskWord::Claim::lost; // while somebody has claimed through it
+};
+using Waiters = base::List<Waiter>;
+
+// The elements of an mc_chan, or of a timer's channel. Guarded by the channel's lock but for what is immutable.
+struct Elements {
+    // immutable
+    uint32_t size = 0;
+    uint32_t capacity = 0;
+    mc_chan_drop_fn drop = nullptr;
+    void *user = nullptr;
+    std::byte *slots = nullptr;
+    // guarded by the channel's lock
+    uint32_t head = 0;
+    uint32_t count = 0;
+
+    std::byte *slot(uint32_t position) const noexcept { return slots + size_t{position} * size; }
+    void push(const void *element) noexcept; // null is zeros
+    void pop(void *element) noexcept;        // null leaves it behind
+};
+
+class TimerSource;
+
+class alignas(64) Channel : public base::SlabItem<Channel>, public base::HandleItem {
+public:
+    // What an arm can do now, under the lock.
+    enum class Can : uint32_t { wait, meet, buffer, dead };
+
+    // A csp channel, or one of elements (which it then owns). Each end has one reference. Null without memory.
+    static Channel *create(Transfer transfer, Elements *elements, TimerSource *timer) noexcept;
+
+    void lock() noexcept { lock_.lock(); }
+    void unlock() noexcept { lock_.unlock(); }
+    uint64_t id() const noexcept { return id_; }
+
+    // --- ends; any thread, without the lock
+    bool add_reference(Side side) noexcept; // false: it has been released
+    bool release(Side side) noexcept;       // false: it has been released
+    bool close(Side side) noexcept;         // false: it was closed
+    // --- by handle: false when the generation is another one
+    bool close_if(uint32_t generation, Side side, bool *was_closed) noexcept;
+    bool destroy_if(uint32_t generation) noexcept;
+
+    // --- under the lock
+    bool released(Side side) const noexcept { return references_[side].load(sync::relaxed) == 0; }
+    bool closed(Side side) const noexcept { return closed_[side]; }
+    bool dead_to(Side side) const noexcept {
+        return closed_[side] || (closed_[other(side)] && (side == writer_side || buffered() == 0));
+    }
+    // What an arm in ready mode can do; with meet, *peer is claimed and unlinked.
+    Can look(Side side, Waiter **peer) noexcept;
+    // After Can::buffer: moves an element between message and buffer. On receive a sender that waited for space may get its
+    // element in: it is returned, claimed.
+    Waiter *use_buffer(Side side, void *message) noexcept;
+    // Wakes the vultures of a reader whose last element was just taken: they are moved to woken, claimed.
+    void drained(Waiters &woken) noexcept;
+    void link(Side side, bool dead_mode, Waiter *waiter) noexcept {
+        (dead_mode ? vultures_[side] : waiters_[side]).push_back(waiter);
+    }
+    void pin() noexcept { ++pins_; }
+    void unpin() noexcept { --pins_; }
+
+    // Gives the lock back; frees the channel when it has just become garbage.
+    void unlock_and_collect() noexcept;
+
+    // immutable while it lives
+    Elements *elements() const noexcept { return elements_; }
+    Transfer transfer() const noexcept { return transfer_; }
+    TimerSource *timer() const noexcept { return timer_; }
+
+    void set_name(const char *text) noexcept;
+
+    // Channels with this end alive, the library's own excepted.
+    static int count(Side side) noexcept;
+
+private:
+    uint32_t buffered() const noexcept { return elements_ == nullptr ? 0 : elements_->count; }
+    void close_locked(Side side, Waiters &woken) noexcept;
+    static void claim_all(Waiters &waiters, Waiters &woken) noexcept;
+    void claim_dead(Waiters &woken) noexcept;
+    bool collectable() const noexcept;
+    void finish_close(Side side, Waiters &woken) noexcept;
+
+    base::Spinlock lock_;
+    bool closed_[2] = {};     // guarded by lock_
+    bool collected_ = false;  // guarded by lock_: the slot is, or is about to be, in the slab
+    sync::atomic<uint32_t> references_[2] = {sync::atomic<uint32_t>(0), sync::atomic<uint32_t>(0)}; // any thread
+    // immutable while it lives
+    uint64_t id_ = 0; // creation ordinal; the order in which an alt locks
+    Transfer transfer_ = nullptr;
+    Elements *elements_ = nullptr;
+    TimerSource *timer_ = nullptr;
+    // guarded by lock_
+    Waiters waiters_[2];
+    Waiters vultures_[2];
+    uint32_t pins_ = 0;
+    char name_[32] = {};
+};
+
+#ifdef MC_DEBUG
+using ChannelSlab = base::Slab<Channel, 4096>;
+#else
+using ChannelSlab = base::Slab<Channel, 64>;
+#endif
+ChannelSlab &channel_slab() noexcept;
+
+// The handles of mc/csp.h.
+inline csp_writer writer_handle(Channel *channel) noexcept { return reinterpret_cast<csp_writer>(channel); }
+inline csp_reader reader_handle(Channel *channel) noexcept {
+    return reinterpret_cast<csp_reader>(reinterpret_cast<uintptr_t>(channel) | 1);
+}
+inline Channel *channel_at(uintptr_t word) noexcept { return reinterpret_cast<Channel *>(word & ~uintptr_t{15}); }
+
+// Wakes claimed waiters, in order, telling each that its arm's channel is dead.
+void wake_dead(Waiters &woken) noexcept;
+
+} // namespace mc::csp

@@ -1,0 +1,100 @@
+#include "csp/elements.hpp"
+
+#include "base/alloc.hpp"
+#include "base/log.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace mc::csp {
+namespace {
+
+size_t slot_bytes(const Elements &elements) noexcept { return size_t{elements.capacity} * elements.size; }
+
+void copy(void *to, const void *from, uint32_t size) noexcept {
+    if (size == sizeof(uint64_t)) // what most elements are: no call
+        std::memcpy(to, from, sizeof(uint64_t));
+    else if (size != 0)
+        std::memcpy(to, from, size);
+}
+
+} // namespace
+
+void Elements::push(const void *element) noexcept {
+    uint32_t tail = head + count;
+    if (tail >= capacity)
+        tail -= capacity;
+    ++count;
+    if (element != nullptr)
+        copy(slot(tail), element, size);
+    else if (size != 0)
+        std::memset(slot(tail), 0, size);
+}
+
+void Elements::pop(void *element) noexcept {
+    if (element != nullptr)
+        copy(element, slot(head), size);
+    if (++head == capacity)
+        head = 0;
+    --count;
+}
+
+Elements *make_elements(uint32_t size, uint32_t capacity, mc_chan_drop_fn drop, void *user) noexcept {
+    auto *elements = base::create<Elements>();
+    if (elements == nullptr)
+        return nullptr;
+    elements->size = size;
+    elements->capacity = capacity;
+    elements->drop = drop;
+    elements->user = user;
+    if (slot_bytes(*elements) != 0) {
+        elements->slots = static_cast<std::byte *>(base::allocate(slot_bytes(*elements), alignof(std::max_align_t)));
+        if (elements->slots == nullptr) {
+            base::destroy(elements);
+            return nullptr;
+        }
+    }
+    return elements;
+}
+
+void free_elements(Elements *elements) noexcept {
+    if (elements == nullptr)
+        return;
+    base::deallocate(elements->slots, slot_bytes(*elements), alignof(std::max_align_t));
+    base::destroy(elements);
+}
+
+Elements take_elements(Elements &elements) noexcept {
+    const Elements taken = elements;
+    elements.slots = nullptr;
+    elements.head = elements.count = 0;
+    return taken;
+}
+
+void drop_elements(Elements &taken) noexcept {
+    for (; taken.count > 0; taken.pop(nullptr))
+        drop_element(taken, taken.slot(taken.head));
+    base::deallocate(taken.slots, slot_bytes(taken), alignof(std::max_align_t));
+    taken.slots = nullptr;
+}
+
+void drop_element(const Elements &elements, void *element) noexcept {
+    if (elements.drop == nullptr)
+        return;
+    try {
+        elements.drop(elements.user, element, elements.size);
+    } catch (...) {
+        base::log(MC_LOG_ERROR, MC_E_CRASHED, "the drop function of a channel threw an exception");
+    }
+}
+
+void hand_element(const Elements &elements, void *source, void *destination) noexcept {
+    if (destination == nullptr)
+        return;
+    if (source != nullptr)
+        copy(destination, source, elements.size);
+    else if (elements.size != 0)
+        std::memset(destination, 0, elements.size);
+}
+
+} // namespace mc::csp

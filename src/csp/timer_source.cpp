@@ -1,0 +1,73 @@
+#include "csp/timer_source.hpp"
+
+#include "base/alloc.hpp"
+#include "csp/elements.hpp"
+
+#include <cstring>
+
+namespace mc::csp {
+
+const sched::Timer::Action TimerSource::action_{nullptr, TimerSource::fire};
+
+Channel *TimerSource::create(sched::Executor &executor, int64_t first_ns, int64_t period_ns) noexcept {
+    Elements *elements = make_elements(sizeof(int64_t), 1, nullptr, nullptr);
+    auto *source = elements == nullptr ? nullptr : base::create<TimerSource>(executor, period_ns);
+    Channel *channel = source == nullptr ? nullptr : Channel::create(nullptr, elements, source);
+    if (channel == nullptr) {
+        base::destroy(source);
+        free_elements(elements);
+        return nullptr;
+    }
+    source->channel_ = channel;
+    source->action = &action_;
+    source->deadline_ns = first_ns;
+    executor.arm(*source);
+    return channel;
+}
+
+void TimerSource::fire(sched::Timer &timer, uint64_t, int64_t now_ns) noexcept {
+    static_cast<TimerSource &>(timer).deliver(now_ns);
+}
+
+void TimerSource::deliver(int64_t now_ns) noexcept {
+    Channel &channel = *channel_;
+    Waiter *peer = nullptr;
+    channel.lock();
+    const bool wanted = !channel.dead_to(writer_side);
+    if (wanted && channel.look(writer_side, &peer) == Channel::Can::buffer)
+        channel.use_buffer(writer_side, &now_ns);
+    const bool again = wanted && period_ns_ > 0;
+    if (again) {
+        // The beat: the next multiple of the period that is not past. Armed under the channel's lock, so that a reader
+        // who closes now either finds it armed, and cancels it, or is seen closed here the next time.
+        const uint64_t late = static_cast<uint64_t>(now_ns) - static_cast<uint64_t>(deadline_ns);
+        const uint64_t periods = late / static_cast<uint64_t>(period_ns_) + 1;
+        const int64_t left = INT64_MAX - 1 - deadline_ns;
+        deadline_ns += periods > static_cast<uint64_t>(left / period_ns_) ? left : static_cast<int64_t>(periods) * period_ns_;
+        executor_.arm(*this);
+    }
+    channel.unlock(); // from here on `this` is alive only if it was not armed
+    if (peer != nullptr) {
+        if (peer->message != nullptr)
+            std::memcpy(peer->message, &now_ns, sizeof now_ns);
+        sched::Task *task = peer->task;
+        task->reason = sched::WakeReason::ready;
+        task->wake_value = peer->index + 1;
+        sched::wake(task, peer->claim);
+    }
+    if (!again)
+        end();
+}
+
+void TimerSource::reader_closed() noexcept {
+    if (executor_.timers().cancel(*this))
+        end(); // else it is firing, and will find the reader closed
+}
+
+void TimerSource::end() noexcept {
+    Channel *channel = channel_;
+    base::destroy(this);
+    channel->release(writer_side);
+}
+
+} // namespace mc::csp

@@ -1,0 +1,36 @@
+// The sender behind csp_after and csp_tick: no microthread, just a timer that puts the time into a channel of one element.
+// It holds the channel's writing end while it is armed or firing; whoever takes the timer out of the heap (the firing, or
+// the release of the reading end) owns that hold.
+#pragma once
+
+#include "csp/channel.hpp"
+#include "sched/executor.hpp"
+
+#include <cstdint>
+
+namespace mc::csp {
+
+class TimerSource : public sched::Timer {
+public:
+    // The reading end's channel, armed to fire first at first_ns; period_ns 0 is once. Null without memory.
+    static Channel *create(sched::Executor &executor, int64_t first_ns, int64_t period_ns) noexcept;
+
+    TimerSource(sched::Executor &executor, int64_t period_ns) noexcept : executor_(executor), period_ns_(period_ns) {}
+
+    // The channel's reading end has closed.
+    void reader_closed() noexcept;
+
+private:
+    static void fire(sched::Timer &timer, uint64_t ticket, int64_t now_ns) noexcept;
+    static const sched::Timer::Action action_;
+
+    void deliver(int64_t now_ns) noexcept;
+    void end() noexcept;
+
+    // immutable
+    sched::Executor &executor_;
+    const int64_t period_ns_;
+    Channel *channel_ = nullptr;
+};
+
+} // namespace mc::csp

@@ -1,0 +1,106 @@
+// A context: a stack that can be left and resumed. Two kinds: made ones (context_make: a fiber on a Stack) and adopted
+// ones (context_adopt: a thread's own stack).
+//
+// Who calls: the scheduler, on the thread that runs the contexts. A context may be resumed by another thread than the one
+// that it left; whoever hands it over orders that (its task word does).
+//
+// Invariants
+//  - A context is suspended (sp points into its stack) or runs on exactly one thread. context_switch(from, to) needs `from`
+//    to be the one that runs here and `to` to be suspended.
+//  - The one who resumes stores nothing: the *resumed* side stores the sp of the context that it was resumed by, first of
+//    all. Until then the context that was left must not be resumed by anybody, so a scheduler publishes it only after
+//    context_switch has returned (or entry has begun) on the other side.
+//  - C++ exception state (which exceptions are caught, how many are in flight) is per thread in the C++ runtime; here it
+//    belongs to the context: it is saved and restored with each switch. `cxa` points at the runtime's state of the thread
+//    that the context runs on. It is handed from context to context, so that nothing reads a thread-local across a
+//    switch, where a compiler may have kept the address that it had on the other thread.
+//  - errno is not saved: it belongs to the thread.
+//  - The floating-point control words (MXCSR, x87 CW) travel with the context; a made one starts with those of its maker.
+//
+// Rejected: a switch that swaps only the callee-saved registers (2 ns less): a fiber that changed its rounding mode would
+// change everybody's. Passing the resumed context as the jump's word and storing the resumer in it: a store to a line that
+// another thread may have just written, in place of one to our own.
+#pragma once
+
+#include "fiber/sanitizer.hpp"
+#include "fiber/stack.hpp"
+
+#include <boost/context/detail/fcontext.hpp>
+#include <cstdint>
+
+namespace mc::fiber {
+
+// The C++ ABI's __cxa_eh_globals, which <cxxabi.h> leaves opaque.
+struct ExceptionState {
+    void *caught = nullptr;
+    unsigned uncaught = 0;
+};
+
+struct Context {
+    // Owner: the thread that the context runs on; while suspended, the one that is about to resume it.
+    void *sp = nullptr;            // suspended: where; stored by the one that was resumed in its place
+    ExceptionState exceptions;     // suspended: its exception state
+    ExceptionState *cxa = nullptr; // running: the C++ runtime's state of this thread
+    Context *target = nullptr;     // running: whom it last resumed; a new fiber learns here who it is
+    void (*entry)(Context *previous) = nullptr; // immutable once made
+#ifdef MC_FIBER_ASAN
+    void *fake_stack = nullptr;
+    const void *asan_bottom = nullptr;
+    std::size_t asan_size = 0;
+#endif
+#ifdef MC_FIBER_TSAN
+    void *tsan_fiber = nullptr;
+#endif
+};
+
+// Makes a fiber that runs entry(previous) on the stack when it is first switched to. entry must not return (it ends with
+// context_exit) and must let no exception out: std::terminate is called. Any thread.
+void context_make(Context &context, const Stack &stack, void (*entry)(Context *previous));
+
+// Makes the calling thread's own stack a context, which runs.
+void context_adopt(Context &context);
+
+// Forgets a fiber that has left with context_exit, before its stack is released or the Context is made anew. Must not be
+// called on that fiber's own stack. (Only TSan needs it; an adopted context must not be given.)
+void context_destroy(Context &context);
+
+// The fiber `from` is finished: resumes `to` and never comes back. Whoever is resumed gets &from as the previous context,
+// calls context_destroy and releases the stack.
+[[noreturn]] void context_exit(Context &from, Context &to);
+
+namespace detail {
+
+// Both halves of the checkers' part of a switch; empty without one.
+inline void leave([[maybe_unused]] Context &from, [[maybe_unused]] Context &to) {
+#ifdef MC_FIBER_ASAN
+    __sanitizer_start_switch_fiber(&from.fake_stack, to.asan_bottom, to.asan_size);
+#endif
+#ifdef MC_FIBER_TSAN
+    __tsan_switch_to_fiber(to.tsan_fiber, __tsan_switch_to_fiber_no_sync);
+#endif
+}
+
+inline void arrive([[maybe_unused]] Context &me, [[maybe_unused]] Context &previous) {
+#ifdef MC_FIBER_ASAN
+    __sanitizer_finish_switch_fiber(me.fake_stack, &previous.asan_bottom, &previous.asan_size);
+#endif
+}
+
+} // namespace detail
+
+// Suspends `from`, which runs here, and resumes `to`. Returns when somebody resumes `from`, perhaps on another thread: the
+// context that did, which is suspended by then and may be published, resumed or destroyed.
+MC_FIBER_SWITCH_CODE inline Context *context_switch(Context &from, Context &to) {
+    from.exceptions = *from.cxa;
+    from.target = &to;
+    detail::leave(from, to);
+    const boost::context::detail::transfer_t arrived = boost::context::detail::jump_fcontext(to.sp, &from);
+    auto *previous = static_cast<Context *>(arrived.data);
+    previous->sp = arrived.fctx;
+    detail::arrive(from, *previous);
+    from.cxa = previous->cxa; // it ran on this very thread until now
+    *from.cxa = from.exceptions;
+    return previous;
+}
+
+} // namespace mc::fiber

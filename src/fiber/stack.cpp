@@ -1,0 +1,156 @@
+#include "fiber/stack.hpp"
+
+#include "base/assert.hpp"
+#include "fiber/overflow.hpp"
+#include "fiber/stack_pool.hpp"
+
+#include <mc/runtime.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <sys/mman.h>
+
+namespace mc::fiber {
+
+static_assert(stack_class(kStackMin) == 0 && stack_class(kStackMin + 1) == 1 && stack_class(32768) == 3);
+static_assert(stack_class(kStackMax) == kStackClasses - 1);
+static_assert(MC_STACK_MIN == kStackMin && MC_STACK_MAX == kStackMax);
+
+namespace {
+
+// The slow paths make system calls; their callers' errno is the user's.
+class ErrnoKept {
+public:
+    ErrnoKept() : saved_(errno) {}
+    ~ErrnoKept() { errno = saved_; }
+    ErrnoKept(const ErrnoKept &) = delete;
+    ErrnoKept &operator=(const ErrnoKept &) = delete;
+
+private:
+    int saved_;
+};
+
+bool size_ok(uint64_t size) { return size >= kStackMin && size <= kStackMax; }
+
+// Different in each word and at each address, so that a copy of another stack does not pass.
+uint64_t canary_word(const uint64_t *at) { return reinterpret_cast<uintptr_t>(at) ^ UINT64_C(0x9e3779b97f4a7c15); }
+
+} // namespace
+
+void canary_write(void *low) {
+    auto *words = static_cast<uint64_t *>(low);
+    for (uint32_t i = 0; i != detail::kCanaryBytes / sizeof *words; ++i)
+        words[i] = canary_word(words + i);
+}
+
+bool canary_intact(const void *low) {
+    const auto *words = static_cast<const uint64_t *>(low);
+    for (uint32_t i = 0; i != detail::kCanaryBytes / sizeof *words; ++i)
+        if (words[i] != canary_word(words + i))
+            return false;
+    return true;
+}
+
+int32_t stack_acquire(uint64_t size, Stack *out) {
+    if (!size_ok(size))
+        return MC_E_INVAL;
+    const ErrnoKept kept;
+    Stack stack;
+    if (pool_take(stack_class(size), 1, &stack) == 0)
+        return MC_E_NOMEM;
+    detail::issue(stack);
+    *out = stack;
+    return MC_OK;
+}
+
+void stack_release(const Stack &stack) {
+    const ErrnoKept kept;
+    detail::retire(stack);
+    pool_give(stack.size_class, &stack, 1);
+}
+
+bool stack_canary_ok(const Stack &stack) { return !stack.canary || canary_intact(stack.low()); }
+
+void detail::check_canary(const Stack &stack) {
+    if (!canary_intact(stack.low()))
+        overflow_abort(stack);
+}
+
+void detail::check_and_poison(const Stack &stack) {
+    // A fiber that releases its own stack runs on memory that the next fiber is given.
+    const auto here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+    const auto low = reinterpret_cast<uintptr_t>(stack.low());
+    MC_INVARIANT(here < low || here >= low + stack.size(), here);
+    // The page of the top frames is in use anyway; more would make a debug build's fibers cost more memory.
+    constexpr std::size_t poisoned = 512;
+    memset(stack.top - poisoned, 0xdb, poisoned);
+}
+
+// Word by word below what the checkers consider in use.
+__attribute__((no_sanitize("address", "thread"))) uint64_t stack_high_water(const Stack &stack) {
+    const char *const low = stack.low();
+    const char *const end = stack.end();
+    const char *first = low;
+    unsigned char resident = 0;
+    const ErrnoKept kept;
+    while (first != end && mincore(const_cast<char *>(first), kPageBytes, &resident) == 0 && (resident & 1) == 0)
+        first += kPageBytes;
+#ifndef MC_VALGRIND // which minds; whole pages then
+    if (first == low && stack.canary)
+        first += detail::kCanaryBytes;
+    const auto *word = reinterpret_cast<const volatile uint64_t *>(first);
+    while (word != reinterpret_cast<const volatile uint64_t *>(end) && *word == 0)
+        ++word;
+    first = const_cast<const char *>(reinterpret_cast<const volatile char *>(word));
+#endif
+    return static_cast<uint64_t>(end - first);
+}
+
+// Half a rack, so that a fiber that comes and one that goes do not each cross the border.
+int32_t StackCache::acquire_slow(uint64_t size, Stack *out) {
+    if (!size_ok(size))
+        return MC_E_INVAL;
+    const ErrnoKept kept;
+    const uint32_t size_class = stack_class(size);
+    Rack &rack = racks_[size_class];
+    rack.count = pool_take(size_class, std::max(1u, stack_cache_depth(size_class) / 2), rack.slots);
+    if (rack.count == 0)
+        return MC_E_NOMEM;
+    std::reverse(rack.slots, rack.slots + rack.count); // the hottest on top
+    *out = rack.slots[--rack.count];
+    detail::issue(*out);
+    return MC_OK;
+}
+
+// The lower half is the colder one.
+void StackCache::release_slow(const Stack &stack) {
+    const ErrnoKept kept;
+    Rack &rack = racks_[stack.size_class];
+    const uint32_t spilled = rack.count - rack.count / 2;
+    if (spilled == 0)
+        return pool_give(stack.size_class, &stack, 1);
+    pool_give(stack.size_class, rack.slots, spilled);
+    rack.count -= spilled;
+    std::copy_n(rack.slots + spilled, rack.count, rack.slots);
+    rack.slots[rack.count++] = stack;
+}
+
+void StackCache::flush() {
+    const ErrnoKept kept;
+    for (uint32_t size_class = 0; size_class != kStackClasses; ++size_class) {
+        Rack &rack = racks_[size_class];
+        if (rack.count != 0)
+            pool_give(size_class, rack.slots, rack.count);
+        rack.count = 0;
+    }
+}
+
+uint64_t StackCache::held() const {
+    uint64_t sum = 0;
+    for (const Rack &rack : racks_)
+        sum += rack.count;
+    return sum;
+}
+
+} // namespace mc::fiber

@@ -1,0 +1,176 @@
+// Stacks for fibers: sizes in powers of two from 4 KiB to 8 MiB, a guard below each, pooled.
+//
+// Who calls: stack_acquire and stack_release, any thread; a StackCache, the one thread that owns it; stack_find and
+// stack_owner, any thread and any signal handler.
+//
+// Layout: stacks of one size lie side by side in a slab (one mapping):
+//
+//     base                                                                                end
+//     | guard page | stack 0 ........ top | guard page | stack 1 ........ top | ... |
+//
+// Invariants
+//  - A stack is live (somebody has a Stack for it), in a StackCache, or free in its slab.
+//  - Slabs' records are type-stable: never freed, so stack_find may read one that is being unmapped and notices it.
+//  - A stack that is handed out may hold anything, except that a fresh one is zero and costs no memory until it is touched.
+//
+// Guards, best first: MADV_GUARD_INSTALL (Linux 6.13: no mapping is split), mprotect within a budget of mappings, and
+// beyond that a canary, a pattern in the stack's lowest words that is checked when the stack is released.
+//
+// Rejected: growing stacks (a pointer into a moved frame); one mapping a stack (65,530 is the default limit of mappings);
+// links in the free stacks themselves (a free stack could not be given back to the system); MAP_GROWSDOWN (no bound).
+#pragma once
+
+#include "base/sync.hpp"
+#include "fiber/sanitizer.hpp"
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+namespace mc::fiber {
+
+constexpr uint32_t kPageBytes = 4096;
+constexpr uint64_t kStackMin = 4096;
+constexpr uint64_t kStackMax = 8u << 20;
+constexpr uint32_t kStackClasses = 12;   // 4 KiB << class
+constexpr uint32_t kStacksPerSlab = 64;  // at most
+
+// The part of a slab's record that the hot path writes.
+struct SlabOwners {
+    sync::atomic<void *> owner[kStacksPerSlab];
+};
+
+// A stack in somebody's hands. Copy it freely, but release it once.
+struct Stack {
+    char *top = nullptr; // 16-byte aligned; the first frame goes below. A little under the end: see stack_pool.cpp
+    SlabOwners *slab = nullptr;
+    uint16_t index = 0;
+    uint8_t size_class = 0;
+    bool canary = false; // its guard is only a canary
+
+    uint32_t size() const { return static_cast<uint32_t>(kStackMin) << size_class; } // at least what was asked for
+    char *end() const { // top is in the last page
+        return top + (-reinterpret_cast<uintptr_t>(top) & (kPageBytes - 1));
+    }
+    char *low() const { return end() - size(); } // the lowest usable byte
+};
+
+// MC_OK; MC_E_INVAL: size is out of [4 KiB, 8 MiB]; MC_E_NOMEM. `out` is written on success only. It has no owner yet.
+int32_t stack_acquire(uint64_t size, Stack *out);
+
+// The caller must not be running on it. Aborts, naming the owner, when the canary is gone. Clears the owner.
+void stack_release(const Stack &stack);
+
+// Whose it is, for stack_find and the overflow report: memory that stays readable (type-stable), or null.
+inline void stack_set_owner(const Stack &stack, void *owner) {
+    // release: pairs with the acquire in stack_find; publishes what the owner says about itself.
+    stack.slab->owner[stack.index].store(owner, sync::release);
+}
+
+struct StackInfo {
+    void *owner = nullptr;
+    void *low = nullptr;
+    uint32_t size = 0;
+    bool in_guard = false; // the address is in the page below the stack
+};
+
+// Finds the stack, or the guard of the stack, that addr lies in. False: none of ours, or one that nobody owns.
+// Async-signal-safe; takes no lock; looks at every slab.
+bool stack_find(const void *addr, StackInfo *out);
+
+// False: the stack has a canary and something wrote over it. For checks while the stack is in use.
+bool stack_canary_ok(const Stack &stack);
+
+// How many bytes, from the end down, have been written since the stack's memory was last fresh. An estimate for tuning:
+// what an earlier user of the stack touched counts too, as long as its memory was not given back.
+uint64_t stack_high_water(const Stack &stack);
+
+// Gives back to the system all that is free in the pool (not what StackCaches hold).
+void stack_trim();
+
+struct StackCounters {
+    uint64_t slabs = 0;        // mapped now
+    uint64_t bytes_mapped = 0; // address space of those
+    uint64_t carved = 0;       // stacks in them that were ever handed out and have a guard
+    uint64_t pooled = 0;       // of those: free in the pool
+    uint64_t pooled_warm = 0;  // of those: memory not yet given back
+    uint64_t outside = 0;      // carved - pooled: live, or in a StackCache
+};
+StackCounters stack_counters();
+
+// The class of the smallest stacks that hold size bytes; size in [kStackMin, kStackMax].
+constexpr uint32_t stack_class(uint64_t size) { return static_cast<uint32_t>(std::bit_width((size - 1) / kPageBytes)); }
+
+// How many stacks of a class a StackCache keeps: at most 1 MiB of address space; none of 2 MiB and above.
+constexpr uint32_t stack_cache_depth(uint32_t size_class) {
+    return size_class <= 3 ? 32 : size_class <= 8 ? 256u >> size_class : 0;
+}
+
+namespace detail {
+
+constexpr uint32_t kCanaryBytes = 64; // of the stack's lowest, when it has no other guard
+
+void check_canary(const Stack &stack);      // aborts, naming the owner
+void check_and_poison(const Stack &stack);  // MC_DEBUG: that nobody runs on it, and that a later reader notices
+
+// What is done to every stack that is handed out or released, whoever keeps it.
+inline void issue(const Stack &stack) {
+    const std::size_t kept = stack.canary ? kCanaryBytes : 0;
+    note_stack_fresh(stack.low() + kept, stack.size() - kept);
+}
+inline void retire(const Stack &stack) {
+    if (stack.canary) [[unlikely]]
+        check_canary(stack);
+    stack_set_owner(stack, nullptr);
+#ifdef MC_DEBUG
+    check_and_poison(stack);
+#endif
+    const std::size_t kept = stack.canary ? kCanaryBytes : 0;
+    note_stack_dead(stack.low() + kept, stack.size() - kept);
+}
+
+} // namespace detail
+
+// A few stacks of each size that one thread takes and gives back without a lock: last in, first out, since the one
+// released last is the one whose lines are in this core's cache. Refilled from and spilled to the pool by halves.
+class StackCache {
+public:
+    StackCache() = default;
+    StackCache(const StackCache &) = delete;
+    StackCache &operator=(const StackCache &) = delete;
+    ~StackCache() { flush(); }
+
+    // As stack_acquire and stack_release.
+    int32_t acquire(uint64_t size, Stack *out) {
+        if (size - kStackMin > kStackMax - kStackMin || racks_[stack_class(size)].count == 0) [[unlikely]]
+            return acquire_slow(size, out);
+        Rack &rack = racks_[stack_class(size)];
+        *out = rack.slots[--rack.count];
+        detail::issue(*out);
+        return 0;
+    }
+    void release(const Stack &stack) {
+        detail::retire(stack);
+        Rack &rack = racks_[stack.size_class];
+        if (rack.count == stack_cache_depth(stack.size_class)) [[unlikely]]
+            return release_slow(stack);
+        rack.slots[rack.count++] = stack;
+    }
+
+    void flush();          // gives all to the pool: before a long sleep, and at the end
+    uint64_t held() const; // how many it holds
+
+private:
+    static constexpr uint32_t kDepth = 32;
+    struct Rack {
+        uint32_t count = 0;
+        Stack slots[kDepth];
+    };
+
+    int32_t acquire_slow(uint64_t size, Stack *out);
+    void release_slow(const Stack &stack);
+
+    Rack racks_[kStackClasses]; // owner thread only
+};
+
+} // namespace mc::fiber

@@ -1,0 +1,360 @@
+#include "fiber/stack_pool.hpp"
+
+#include "base/assert.hpp"
+#include "fiber/sanitizer.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace mc::fiber {
+
+namespace {
+
+constexpr uint32_t kCarveBatch = kPageBatch;
+
+struct Pool {
+    sync::mutex lock;
+    // Guarded by lock.
+    Slab *hottest = nullptr; // slabs with a stack to hand out; a release moves its slab to the hot end
+    Slab *coldest = nullptr;
+    uint64_t slabs = 0;
+    uint64_t carved = 0; // stacks with a guard
+    uint64_t free = 0;   // of those: in no hands
+    uint64_t warm = 0;   // of those: with memory
+    uint64_t outside() const { return carved - free; }
+};
+Pool pools[kStackClasses];
+
+// How many free stacks may keep their memory: 256 or 16 MiB, or an eighth of those in use, lest a server whose number of
+// connections swings a little pays a page fault for each.
+uint64_t kept_stacks(const Pool &pool, uint32_t size_class) {
+    const uint64_t fixed = std::min<uint64_t>(256, (uint64_t{16} << 20) / stack_bytes(size_class));
+    return std::max(fixed, pool.outside() / 8);
+}
+
+void list_hottest(Pool &pool, Slab &slab) {
+    slab.colder = pool.hottest;
+    slab.hotter = nullptr;
+    (pool.hottest == nullptr ? pool.coldest : pool.hottest->hotter) = &slab;
+    pool.hottest = &slab;
+    slab.listed = true;
+}
+
+void list_coldest(Pool &pool, Slab &slab) {
+    slab.hotter = pool.coldest;
+    slab.colder = nullptr;
+    (pool.coldest == nullptr ? pool.hottest : pool.coldest->colder) = &slab;
+    pool.coldest = &slab;
+    slab.listed = true;
+}
+
+void unlist(Pool &pool, Slab &slab) {
+    (slab.hotter == nullptr ? pool.hottest : slab.hotter->colder) = slab.colder;
+    (slab.colder == nullptr ? pool.coldest : slab.colder->hotter) = slab.hotter;
+    slab.hotter = slab.colder = nullptr;
+    slab.listed = false;
+}
+
+// The tops of stacks 4 KiB apart, or any multiple of it, would all fall into the same few sets of the first-level cache.
+// So each starts a few lines further down, within its top page.
+uint32_t colour(uint32_t size_class, uint32_t index) { return size_class < 2 ? 0 : index % 16 * 64; }
+
+// Maps a slab with nothing carved, and lists it.
+Slab *grow(Pool &pool, uint32_t size_class) {
+    Slab *slab = slab_record_take();
+    if (slab == nullptr)
+        return nullptr;
+    auto *memory = static_cast<char *>(pages_map(slab_bytes(size_class)));
+    if (memory == nullptr) {
+        slab_record_give(*slab);
+        return nullptr;
+    }
+    slab->memory = memory;
+    slab->capacity = static_cast<uint8_t>(slab_capacity(size_class));
+    slab->carved = slab->free = slab->cold = slab->protects = 0;
+    slab->canaries = 0;
+    slab_publish(*slab, memory, size_class);
+    ++pool.slabs;
+    list_hottest(pool, *slab);
+    return slab;
+}
+
+// Gives the next few stacks of the slab their guards and makes them free.
+bool carve(Pool &pool, Slab &slab) {
+    const uint32_t size_class = slab.own_class();
+    const uint32_t first = slab.carved;
+    const uint32_t count = std::min<uint32_t>(kCarveBatch, slab.capacity - first);
+    Guard kinds[kCarveBatch];
+    if (!pages_guard(slab.low(first) - kPageBytes, stack_stride(size_class), count, kinds))
+        return false;
+    for (uint32_t i = count; i-- != 0;) { // so that the lowest comes first
+        const uint32_t index = first + i;
+        if (kinds[i] == Guard::canary) {
+            slab.canaries |= uint64_t{1} << index;
+            canary_write(slab.low(index));
+        }
+        slab.protects = static_cast<uint8_t>(slab.protects + (kinds[i] == Guard::protect));
+        slab.order[slab.free++] = static_cast<uint8_t>(index);
+#ifdef MC_VALGRIND
+        slab.valgrind_numbers[index] = note_stack_mapped(slab.low(index), slab.low(index) + stack_bytes(size_class));
+#endif
+    }
+    slab.cold = slab.free; // only a slab that has nothing else is carved
+    slab.carved = static_cast<uint8_t>(first + count);
+    pool.carved += count;
+    pool.free += count;
+    return true;
+}
+
+Stack pop(Pool &pool, Slab &slab) {
+    const uint32_t index = slab.order[--slab.free];
+    --pool.free;
+    if (slab.cold > slab.free)
+        slab.cold = slab.free;
+    else
+        --pool.warm;
+    if (slab.free == 0) {
+        unlist(pool, slab);
+        if (slab.has_free()) // uncarved ones: only when no slab has any that were used before
+            list_coldest(pool, slab);
+    }
+    return slab_stack(slab, index);
+}
+
+// The slab to take the next stack from. may_grow: map a new one if need be.
+Slab *slab_to_take_from(Pool &pool, uint32_t size_class, bool may_grow) {
+    Slab *slab = pool.hottest;
+    if (slab == nullptr && may_grow)
+        slab = grow(pool, size_class);
+    if (slab != nullptr && slab->free == 0 && !carve(pool, *slab))
+        return nullptr;
+    return slab;
+}
+
+// Out of the pool, with all its stacks; the caller unmaps it.
+void detach(Pool &pool, Slab &slab) {
+    if (slab.listed)
+        unlist(pool, slab);
+    pool.warm -= slab.free - slab.cold;
+    pool.free -= slab.free;
+    pool.carved -= slab.carved;
+    --pool.slabs;
+}
+
+void attach(Pool &pool, Slab &slab) {
+    ++pool.slabs;
+    pool.carved += slab.carved;
+    pool.free += slab.free;
+    pool.warm += slab.free - slab.cold;
+    list_hottest(pool, slab);
+}
+
+// A few ranges to give back in one call. Neighbours become one range: the guard between them survives.
+class Gift {
+public:
+    void add(char *first, std::size_t bytes) {
+        if (count_ != 0 && end_ + kPageBytes == first) {
+            ranges_[count_ - 1].iov_len += kPageBytes + bytes;
+        } else {
+            if (count_ == kPageBatch)
+                give();
+            ranges_[count_++] = {first, bytes};
+        }
+        end_ = first + bytes;
+    }
+    void give() {
+        pages_give_back(ranges_, count_);
+        count_ = 0;
+    }
+
+private:
+    char *end_ = nullptr; // of the last range
+    uint32_t count_ = 0;
+    PageRange ranges_[kPageBatch];
+};
+
+// The memory of the free stacks order[from, to). A canary's page stays.
+void give_back(const Slab &slab, uint32_t from, uint32_t to) {
+    uint64_t set = 0;
+    for (uint32_t i = from; i != to; ++i)
+        set |= uint64_t{1} << slab.order[i];
+    const std::size_t bytes = stack_bytes(slab.own_class());
+    Gift gift;
+    for (; set != 0; set &= set - 1) {
+        const auto index = static_cast<uint32_t>(std::countr_zero(set));
+        const std::size_t kept = (slab.canaries >> index & 1) != 0 ? kPageBytes : 0;
+        if (bytes != kept)
+            gift.add(slab.low(index) + kept, bytes - kept);
+    }
+    gift.give();
+}
+
+// Unmaps a detached slab. Refused: it goes back into the pool, without its memory.
+void unmap(Pool &pool, Slab &slab) {
+    const uint32_t size_class = slab.own_class();
+    slab_withdraw(slab);
+    note_stack_fresh(slab.memory, slab_bytes(size_class));
+    if (!pages_unmap(slab.memory, slab_bytes(size_class))) {
+        note_stack_dead(slab.memory, slab_bytes(size_class));
+        give_back(slab, 0, slab.free);
+        slab.cold = slab.free;
+        slab_publish(slab, slab.memory, size_class);
+        sync::lock_guard guard(pool.lock);
+        attach(pool, slab);
+        return;
+    }
+    pages_guard_gone(slab.protects);
+#ifdef MC_VALGRIND
+    for (uint32_t i = 0; i != slab.carved; ++i)
+        note_stack_unmapped(slab.valgrind_numbers[i]);
+#endif
+    slab_record_give(slab);
+}
+
+void unmap_all(Pool &pool, Slab *doomed) {
+    while (doomed != nullptr) {
+        Slab *next = doomed->colder;
+        doomed->colder = nullptr;
+        unmap(pool, *doomed);
+        doomed = next;
+    }
+}
+
+void push(Pool &pool, const Stack &stack) {
+    auto &slab = *static_cast<Slab *>(stack.slab);
+    MC_INVARIANT(slab.free < slab.carved, stack.index);
+    slab.order[slab.free++] = static_cast<uint8_t>(stack.index);
+    ++pool.free;
+    ++pool.warm;
+    if (slab.trimming || pool.hottest == &slab)
+        return;
+    if (slab.listed)
+        unlist(pool, slab);
+    list_hottest(pool, slab);
+}
+
+// The coldest slab that has warm stacks, hidden from everybody until trim_end. Null: none.
+Slab *trim_begin(Pool &pool, uint8_t *upto) {
+    Slab *slab = pool.coldest;
+    while (slab != nullptr && slab->free == slab->cold)
+        slab = slab->hotter;
+    if (slab == nullptr)
+        return nullptr;
+    unlist(pool, *slab);
+    slab->trimming = true;
+    *upto = slab->free;
+    pool.warm -= slab->free - slab->cold;
+    return slab;
+}
+
+// Those released meanwhile lie on top of the ones given back. True: the slab is detached and to be unmapped.
+bool trim_end(Pool &pool, Slab &slab, uint8_t upto, uint64_t keep) {
+    slab.trimming = false;
+    slab.cold = upto;
+    list_coldest(pool, slab);
+    if (!slab.wholly_free() || pool.free - slab.free < keep)
+        return false;
+    detach(pool, slab);
+    return true;
+}
+
+// Until no more than `keep` are warm.
+void trim(Pool &pool, uint64_t keep) {
+    for (;;) {
+        pool.lock.lock();
+        uint8_t upto = 0;
+        Slab *slab = pool.warm > keep ? trim_begin(pool, &upto) : nullptr;
+        pool.lock.unlock();
+        if (slab == nullptr)
+            return;
+        give_back(*slab, slab->cold, upto); // nobody changes these while it is hidden
+        pool.lock.lock();
+        const bool doomed = trim_end(pool, *slab, upto, keep);
+        pool.lock.unlock();
+        if (doomed)
+            unmap(pool, *slab);
+    }
+}
+
+} // namespace
+
+Stack slab_stack(Slab &slab, uint32_t index) {
+    const uint32_t size_class = slab.own_class();
+    Stack stack;
+    stack.top = slab.low(index) + stack_bytes(size_class) - colour(size_class, index);
+    stack.slab = &slab;
+    stack.index = static_cast<uint16_t>(index);
+    stack.size_class = static_cast<uint8_t>(size_class);
+    stack.canary = (slab.canaries >> index & 1) != 0;
+    return stack;
+}
+
+uint32_t pool_take(uint32_t size_class, uint32_t want, Stack *out) {
+    Pool &pool = pools[size_class];
+    sync::lock_guard guard(pool.lock);
+    uint32_t took = 0;
+    while (took != want) {
+        Slab *slab = slab_to_take_from(pool, size_class, took == 0);
+        if (slab == nullptr)
+            break;
+        out[took++] = pop(pool, *slab);
+    }
+    return took;
+}
+
+void pool_give(uint32_t size_class, const Stack *stacks, uint32_t count) {
+    Pool &pool = pools[size_class];
+    Slab *doomed = nullptr;
+    pool.lock.lock();
+    for (uint32_t i = 0; i != count; ++i) {
+        push(pool, stacks[i]);
+        auto &slab = *static_cast<Slab *>(stacks[i].slab);
+        if (!slab.trimming && slab.wholly_free() && pool.free - slab.free >= kept_stacks(pool, size_class)) {
+            detach(pool, slab);
+            slab.colder = doomed;
+            doomed = &slab;
+        }
+    }
+    const uint64_t keep = kept_stacks(pool, size_class);
+    const bool too_warm = pool.warm > keep + keep / 4;
+    pool.lock.unlock();
+    unmap_all(pool, doomed);
+    if (too_warm)
+        trim(pool, keep);
+}
+
+void stack_trim() {
+    for (uint32_t size_class = 0; size_class != kStackClasses; ++size_class) {
+        Pool &pool = pools[size_class];
+        Slab *doomed = nullptr;
+        pool.lock.lock();
+        for (Slab *slab = pool.hottest, *next; slab != nullptr; slab = next) {
+            next = slab->colder;
+            if (!slab->wholly_free())
+                continue;
+            detach(pool, *slab);
+            slab->colder = doomed;
+            doomed = slab;
+        }
+        pool.lock.unlock();
+        unmap_all(pool, doomed);
+        trim(pool, 0);
+    }
+}
+
+StackCounters stack_counters() {
+    StackCounters sum;
+    for (uint32_t size_class = 0; size_class != kStackClasses; ++size_class) {
+        Pool &pool = pools[size_class];
+        sync::lock_guard guard(pool.lock);
+        sum.slabs += pool.slabs;
+        sum.bytes_mapped += pool.slabs * slab_bytes(size_class);
+        sum.carved += pool.carved;
+        sum.pooled += pool.free;
+        sum.pooled_warm += pool.warm;
+        sum.outside += pool.outside();
+    }
+    return sum;
+}
+
+} // namespace mc::fiber

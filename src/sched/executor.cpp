@@ -1,0 +1,273 @@
+#include "sched/executor.hpp"
+
+#include "base/alloc.hpp"
+#include "base/assert.hpp"
+#include "sched/runtime.hpp"
+
+#include <algorithm>
+#include <new>
+
+namespace mc::sched {
+namespace {
+
+constexpr uint32_t max_poll_interval = 61;      // switches
+constexpr int64_t poll_period_ns = 200'000;     // what the interval aims at
+constexpr int64_t first_closed_check_ns = 1'000'000;
+constexpr int64_t last_closed_check_ns = 1'000'000'000;
+constexpr uint64_t idle_stack_bytes = 65'536;   // steps run there
+
+Parking task_ended; // the address alone: "the task that was left has ended"
+
+} // namespace
+
+TaskSlab &task_slab() noexcept {
+    static constinit TaskSlab slab;
+    return slab;
+}
+
+Executor *Executor::create() noexcept {
+    void *memory = base::allocate(sizeof(Executor), alignof(Executor));
+    if (memory == nullptr)
+        return nullptr;
+    auto *executor = new (memory) Executor(static_cast<uint64_t>(sync::now_ns()));
+    Task *idle = task_slab().acquire();
+    if (idle == nullptr || fiber::stack_acquire(idle_stack_bytes, &idle->stack) != MC_OK) {
+        if (idle != nullptr)
+            task_slab().release(idle);
+        executor->~Executor();
+        base::deallocate(memory, sizeof(Executor), alignof(Executor));
+        return nullptr;
+    }
+    idle->kind = Kind::idle;
+    idle->executor = executor;
+    fiber::context_make(idle->context(), idle->stack, idle_entry);
+    executor->idle_ = idle;
+    return executor;
+}
+
+bool Executor::adopt_thread() noexcept {
+    Task *task = task_slab().acquire();
+    if (task == nullptr)
+        return false;
+    task->kind = Kind::adopted;
+    task->executor = this;
+    task->word.make_runnable();
+    task->word.start();
+    fiber::context_adopt(task->context());
+    queue_.push_tail(task);
+    owner_ = task;
+    thread_ = ThreadContext{this, task, 0, base::Prng(driver_.random())};
+    fiber::overflow_thread_begin(alt_stack_);
+    return true;
+}
+
+void Executor::release_thread() noexcept {
+    queue_.remove(owner_);
+    owner_->word.retire();
+    task_slab().release(owner_);
+    task_slab().flush(task_cache_);
+    stack_cache_.flush();
+    fiber::overflow_thread_end(alt_stack_);
+    owner_ = nullptr;
+    thread_ = ThreadContext{};
+}
+
+// --- switches ---------------------------------------------------------------------------------------------------------
+
+inline void Executor::jump(Task *to) noexcept {
+    Task *self = thread_.running;
+    thread_.running = to;
+    sync::handoff_release(this); // the executor orders its tasks; TSan can not see that by itself
+    arrive(fiber::context_switch(self->context(), to->context()));
+}
+
+inline Executor &Executor::arrive(fiber::Context *previous) noexcept {
+    Task *left = static_cast<Task *>(previous);
+    Executor &here = *left->executor; // it ran here until now: no thread-local is read across a switch
+    sync::handoff_acquire(&here);
+    if (here.parking_ != nullptr)
+        here.complete(left);
+    // Only now, with no lock held any more, may others be woken.
+    if (--here.switches_left_ == 0 || here.inbox_.maybe_nonempty())
+        here.poll();
+    return here;
+}
+
+Executor &Executor::arrive_new(fiber::Context *previous) noexcept { return arrive(previous); }
+
+inline void Executor::complete(Task *left) noexcept {
+    Parking *parking = parking_;
+    parking_ = nullptr;
+    if (parking == &task_ended)
+        reap(left);
+    else
+        complete_parking(*parking);
+}
+
+inline void Executor::complete_parking(Parking &parking) noexcept {
+    Task *task = parking.task;
+    if (parking.deadline_ns != INT64_MAX)
+        timers_.arm(task->timer());
+    if (parking.scope != nullptr && !parking.scope->enter(parking.scope_wait))
+        (void)claim_and_wake(task, parking.epoch, WakeReason::cancelled, 0); // still parking: requeued below
+    if (parking.commit != nullptr)
+        parking.commit(parking);
+    // After this the task may run elsewhere: nothing of it is touched any more.
+    if (task->word.publish_parked() == TaskWord::Publish::requeue)
+        queue_.push_tail(task);
+}
+
+// A step's turn is the idle context's: that is the stack it runs on.
+inline Task *Executor::next_task() noexcept {
+    Task *head = queue_.head();
+    if (head == nullptr || head->kind == Kind::step) [[unlikely]]
+        return idle_;
+    head->word.start();
+    return head;
+}
+
+void Executor::switch_away(Parking &parking) noexcept {
+    queue_.remove(thread_.running);
+    parking_ = &parking;
+    jump(next_task());
+}
+
+void Executor::run_out_of_turn(Task *task) noexcept {
+    thread_.running->word.make_runnable();
+    jump(task);
+}
+
+void Executor::yield() noexcept {
+    Task *self = thread_.running;
+    if (queue_.holds_only(self))
+        poll();
+    queue_.give_up_turn(self);
+    if (queue_.head() == self)
+        return;
+    self->word.make_runnable();
+    jump(next_task());
+}
+
+void Executor::finish_running() noexcept {
+    Task *self = thread_.running;
+    queue_.remove(self);
+    parking_ = &task_ended;
+    Task *to = next_task();
+    thread_.running = to;
+    sync::handoff_release(this);
+    fiber::context_exit(self->context(), to->context());
+}
+
+// On another stack than the ended task's, after the switch away from it.
+void Executor::reap(Task *ended) noexcept {
+    fiber::context_destroy(ended->context());
+    stack_cache_.release(ended->stack);
+    ended->word.retire();
+    task_left(*ended, &task_cache_);
+}
+
+// --- queue, inbox, timers ---------------------------------------------------------------------------------------------
+
+void Executor::enqueue(Task *task) noexcept {
+    if (current() == &thread_) {
+        queue_.push_tail(task);
+    } else {
+        inbox_.push(task);
+        driver_.wake(); // after the push: see wake_word.hpp
+    }
+}
+
+void Executor::drain_inbox() noexcept {
+    for (Task *task = inbox_.take_all(); task != nullptr;) {
+        Task *next = task->next;
+        queue_.push_tail(task);
+        task = next;
+    }
+}
+
+void Executor::poll() noexcept {
+    const int64_t now = driver_.now();
+    const int64_t elapsed = now - last_poll_ns_;
+    last_poll_ns_ = now;
+    if (elapsed > poll_period_ns)
+        poll_interval_ = std::max<uint32_t>(1, static_cast<uint32_t>(poll_interval_ * poll_period_ns / elapsed));
+    else
+        poll_interval_ = std::min(max_poll_interval, 2 * poll_interval_ + 1);
+    switches_left_ = poll_interval_;
+    fiber::overflow_thread_poll(alt_stack_);
+    driver_.poll();
+    drain_inbox();
+    timers_.fire_due(now);
+}
+
+void Executor::arm(Timer &timer) noexcept {
+    if (timers_.arm(timer) && current() != &thread_)
+        driver_.wake();
+}
+
+bool Executor::run_once() noexcept {
+    Task *self = thread_.running;
+    poll();
+    if (!queue_.others_to_run(self) && !timers_.empty()) {
+        driver_.park(timers_.earliest());
+        poll();
+    }
+    if (queue_.others_to_run(self))
+        yield();
+    return queue_.others_to_run(self) || !timers_.empty();
+}
+
+// --- the idle context -------------------------------------------------------------------------------------------------
+
+void Executor::idle_entry(fiber::Context *previous) noexcept { arrive(previous).idle_loop(); }
+
+void Executor::idle_loop() noexcept {
+    for (;;) {
+        Task *head = queue_.head();
+        if (head == nullptr) {
+            poll();
+            if (queue_.empty())
+                sleep();
+        } else if (head->kind == Kind::step) {
+            run_step(head);
+        } else {
+            closed_check_ns_ = 0;
+            jump(next_task());
+        }
+    }
+}
+
+void Executor::run_step(Task *task) noexcept {
+    queue_.remove(task);
+    task->word.start();
+    thread_.running = task;
+    ++thread_.no_switch;
+    task->plain(task->argument);
+    --thread_.no_switch;
+    thread_.running = idle_;
+    task->word.retire();
+    task_slab().release(task_cache_, task);
+    if (--switches_left_ == 0 || inbox_.maybe_nonempty())
+        poll();
+}
+
+bool Executor::owner_waits_for_ever() const noexcept {
+    return owner_ != nullptr && owner_->deadline_ns == INT64_MAX &&
+           TaskWord::is_parked_unclaimed(owner_->word.look());
+}
+
+void Executor::sleep() noexcept {
+    int64_t until = timers_.earliest();
+    if (until == INT64_MAX && owner_waits_for_ever()) {
+        if (world_is_closed(*this)) {
+            (void)claim_and_wake(owner_, TaskWord::epoch_of(owner_->word.look()), WakeReason::deadlock, 0);
+            return;
+        }
+        // A thread that we do not know may end, or one that we know may block, without a word to us: look again.
+        closed_check_ns_ = std::clamp(2 * closed_check_ns_, first_closed_check_ns, last_closed_check_ns);
+        until = driver_.now() + closed_check_ns_;
+    }
+    driver_.park(until);
+}
+
+} // namespace mc::sched

@@ -1,0 +1,38 @@
+// The default runtime: one executor, whose owner is the thread that first needs it; and the threads that we know.
+//
+// Locks: the registry's mutex guards ownership and the list of foreign threads; nothing is called under it but the slab.
+#pragma once
+
+#include "sched/executor.hpp"
+
+#include <cstdint>
+
+namespace mc::sched {
+
+// The calling thread's context, or null when it has none (yet, or any more).
+ThreadContext *current() noexcept;
+
+// The same, made if need be: the thread becomes the owner of a runtime without one, else it is registered as foreign.
+// Null on failure, with the code in *status: MC_E_FORKED or MC_E_NOMEM.
+ThreadContext *attach(int32_t *status) noexcept;
+
+// MC_OK, or MC_E_CONTEXT where a blocking call is not allowed (inside tx, on a step's stack).
+int32_t may_block(const ThreadContext &thread) noexcept;
+
+// True in a forked child of a process that used the library.
+bool forked() noexcept;
+
+// Sleeps; MC_E_TIMEDOUT when the deadline has come, else why not.
+int32_t sleep_until(ThreadContext &thread, int64_t deadline_ns, Scope *scope) noexcept;
+
+// True when the pointer points into the stack that the calling thread runs on. thread may be null.
+bool on_own_stack(const ThreadContext *thread, const void *pointer) noexcept;
+
+// The default runtime's executor, or null when nobody has needed it yet.
+Executor *default_executor() noexcept;
+
+// True when nobody outside the executor could wake one of its tasks: every thread of the process is its owner or is known
+// and blocked in us without a deadline. Called by the owner with its queue, inbox and timers empty.
+bool world_is_closed(Executor &executor) noexcept;
+
+} // namespace mc::sched

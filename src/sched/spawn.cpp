@@ -1,0 +1,269 @@
+#include "sched/spawn.hpp"
+
+#include "base/log.hpp"
+
+#include <cinttypes>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <cxxabi.h>
+#include <exception>
+
+namespace mc::sched {
+namespace {
+
+sync::atomic<uint64_t> next_id{1};
+
+void log_crash(const Task &task, const char *what) noexcept {
+    base::log(MC_LOG_ERROR, MC_E_CRASHED, "microthread %" PRIu64 " \"%s\" ended by an exception: %s", task.id, task.name,
+              what);
+}
+
+int32_t run_body(Task &task) noexcept {
+    try {
+        if (task.returning != nullptr)
+            return task.returning(task.argument);
+        task.plain(task.argument);
+        return MC_OK;
+    } catch (abi::__forced_unwind &) {
+        std::fprintf(stderr, "libmcrt: thread cancellation or exit unwound microthread %" PRIu64 " \"%s\"\n", task.id,
+                     task.name);
+        std::abort();
+    } catch (const std::exception &error) {
+        log_crash(task, error.what());
+    } catch (...) {
+        log_crash(task, "not a std::exception");
+    }
+    return MC_E_CRASHED;
+}
+
+// Claims every joiner, under the lock, onto a list of its own; wake_joiners then wakes them without it.
+void claim_joiners(Task &task, base::List<JoinWait> &claimed, int32_t value) noexcept {
+    for (JoinWait *wait = task.joiners.front(); wait != nullptr;) {
+        JoinWait *next = task.joiners.after(wait);
+        wait->claim = wait->task->word.try_claim(wait->epoch);
+        if (wait->claim != TaskWord::Claim::lost) {
+            wait->task->reason = WakeReason::ready;
+            wait->task->wake_value = value;
+            task.joiners.remove(wait);
+            claimed.push_back(wait);
+        }
+        wait = next;
+    }
+}
+
+void wake_joiners(base::List<JoinWait> &claimed) noexcept {
+    while (JoinWait *wait = claimed.pop_front())
+        wake(wait->task, wait->claim);
+}
+
+bool has_handle(const Task &task) noexcept { return task.generation.load(sync::relaxed) % 2 == 1; }
+
+// On the task's own stack, its last act but the switch away.
+void publish_result(Task &task, int32_t result) noexcept {
+    if ((task.ended & end_unowned) != 0 && !task.ever_joinable)
+        return; // nobody ever had its handle
+    base::List<JoinWait> claimed;
+    task.join_lock.lock();
+    task.result = result;
+    task.ended |= end_result;
+    claim_joiners(task, claimed, MC_OK);
+    task.join_lock.unlock();
+    wake_joiners(claimed);
+}
+
+void fiber_entry(fiber::Context *previous) noexcept {
+    Task &task = *Executor::arrive_new(previous).running();
+    const int32_t result = run_body(task);
+    if (forked()) {
+        std::fprintf(stderr, "libmcrt: a microthread returned in a forked child; call _exit or exec there\n");
+        std::abort();
+    }
+    publish_result(task, result);
+    task.executor->finish_running();
+}
+
+void free_slot(Task &task, TaskSlab::Cache *cache) noexcept {
+    if (cache != nullptr)
+        task_slab().release(*cache, &task);
+    else
+        task_slab().release(&task);
+}
+
+// Under join_lock: nobody can join the task from now on. False: its slot must not be used again.
+bool disown(Task &task) noexcept {
+    task.ended |= end_unowned;
+    return retire_handle(&task);
+}
+
+Task *resolve(mc_task_t handle) noexcept { return resolve_handle(task_slab(), base::HandleKind::task, handle); }
+
+// Locks the task behind the handle; null when it is stale.
+Task *lock_resolved(mc_task_t handle) noexcept {
+    Task *task = resolve(handle);
+    if (task == nullptr)
+        return nullptr;
+    task->join_lock.lock();
+    if (task->generation.load(sync::relaxed) == base::handle_generation(handle))
+        return task;
+    task->join_lock.unlock();
+    return nullptr;
+}
+
+// Under join_lock, which it gives back: the handle is used up.
+void consume(Task &task) noexcept {
+    const bool reusable = disown(task);
+    const bool left = (task.ended & end_left) != 0;
+    task.join_lock.unlock();
+    if (left && reusable)
+        free_slot(task, nullptr);
+}
+
+struct JoinParking : Parking {
+    Task *joined = nullptr;
+    JoinWait wait;
+
+    static void commit_join(Parking &parking) noexcept {
+        auto &self = static_cast<JoinParking &>(parking);
+        self.wait.task = self.task;
+        self.wait.epoch = self.epoch;
+        self.joined->joiners.push_back(&self.wait);
+        self.joined->join_lock.unlock();
+    }
+};
+
+// Under the task's join_lock, which it gives back. MC_OK: woken by the end, look again.
+int32_t wait_for_end(ThreadContext &thread, Task &task, int64_t deadline_ns, Scope *scope) noexcept {
+    JoinParking parking;
+    parking.commit = JoinParking::commit_join;
+    parking.deadline_ns = deadline_ns;
+    parking.scope = scope;
+    parking.joined = &task;
+    const WakeReason reason = park(thread, parking);
+    if (reason == WakeReason::ready)
+        return parking.task->wake_value;
+    base::SpinGuard guard(task.join_lock);
+    if (parking.wait.linked())
+        task.joiners.remove(&parking.wait);
+    return status_of(reason);
+}
+
+} // namespace
+
+// After the switch away from the task for good: its stack is given back, nobody runs on it.
+void task_left(Task &task, TaskSlab::Cache *cache) noexcept {
+    bool last = true;
+    if (task.ever_joinable) {
+        base::SpinGuard guard(task.join_lock);
+        task.ended |= end_left;
+        // reusable: retire_handle said so when it was disowned
+        last = (task.ended & end_unowned) != 0 && task.generation.load(sync::relaxed) != base::last_generation;
+    }
+    if (last)
+        free_slot(task, cache);
+}
+
+int32_t spawn(ThreadContext *thread, Executor &executor, const SpawnRequest &request) noexcept {
+    const bool here = thread != nullptr && thread->executor == &executor;
+    Task *task = here ? task_slab().acquire(executor.task_cache()) : task_slab().acquire();
+    if (task == nullptr)
+        return MC_E_NOMEM;
+    const int32_t status = here ? executor.stack_cache().acquire(request.stack_size, &task->stack)
+                                : fiber::stack_acquire(request.stack_size, &task->stack);
+    if (status != MC_OK) {
+        free_slot(*task, here ? &executor.task_cache() : nullptr);
+        return status;
+    }
+    fiber::stack_set_owner(task->stack, task);
+    fiber::context_make(task->context(), task->stack, fiber_entry);
+    task->kind = Kind::fiber;
+    task->executor = &executor;
+    task->returning = request.returning;
+    task->plain = request.plain;
+    task->argument = request.argument;
+    task->id = next_id.fetch_add(1, sync::relaxed);
+    task->in_schedule = false;
+    task->ever_joinable = request.handle != nullptr;
+    task->ended = task->ever_joinable ? end_none : end_unowned;
+    set_name(*task, request.name);
+    if (request.handle != nullptr)
+        *request.handle = issue_handle(task, base::HandleKind::task);
+    if (here && request.run_at_once && thread->no_switch == 0) {
+        task->word.start();
+        executor.queue().push_tail(task);
+        executor.run_out_of_turn(task);
+    } else {
+        task->word.make_runnable();
+        executor.enqueue(task);
+    }
+    return MC_OK;
+}
+
+int32_t spawn_step(Executor &executor, void (*run)(void *), void *argument) noexcept {
+    Task *task = task_slab().acquire();
+    if (task == nullptr)
+        return MC_E_NOMEM;
+    task->kind = Kind::step;
+    task->executor = &executor;
+    task->plain = run;
+    task->argument = argument;
+    task->id = next_id.fetch_add(1, sync::relaxed);
+    set_name(*task, nullptr);
+    task->word.make_runnable();
+    executor.enqueue(task);
+    return MC_OK;
+}
+
+int32_t join(ThreadContext &thread, mc_task_t handle, int64_t deadline_ns, int32_t *result, Scope *scope) noexcept {
+    for (;;) {
+        Task *task = lock_resolved(handle);
+        if (task == nullptr)
+            return MC_E_STALE;
+        if ((task->ended & end_result) != 0) {
+            if (result != nullptr)
+                *result = task->result;
+            consume(*task);
+            return MC_OK;
+        }
+        const bool late = deadline_ns != MC_FOREVER && deadline_ns <= sync::now_ns();
+        int32_t refused = late ? MC_E_TIMEDOUT : may_block(thread);
+        if (task == thread.running)
+            refused = MC_E_DEADLOCK;
+        if (refused != MC_OK) {
+            task->join_lock.unlock();
+            return refused;
+        }
+        const int32_t status = wait_for_end(thread, *task, deadline_ns, scope);
+        if (status != MC_OK)
+            return status;
+    }
+}
+
+int32_t detach(mc_task_t handle) noexcept {
+    Task *task = lock_resolved(handle);
+    if (task == nullptr)
+        return MC_E_STALE;
+    base::List<JoinWait> claimed;
+    claim_joiners(*task, claimed, MC_E_STALE);
+    consume(*task);
+    wake_joiners(claimed);
+    return MC_OK;
+}
+
+mc_task_t handle_of(const Task &task) noexcept {
+    if (!has_handle(task))
+        return 0;
+    return base::make_handle(task.generation.load(sync::relaxed), base::HandleKind::task, task.slab_index);
+}
+
+void set_name(Task &task, const char *name) noexcept {
+    if (name == nullptr) {
+        task.name[0] = '\0';
+        return;
+    }
+    const size_t length = strnlen(name, sizeof task.name - 1);
+    std::memcpy(task.name, name, length);
+    task.name[length] = '\0';
+}
+
+} // namespace mc::sched

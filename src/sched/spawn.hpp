@@ -1,0 +1,34 @@
+// Microthreads from birth to end, and who waits for the end.
+#pragma once
+
+#include "sched/runtime.hpp"
+
+#include <mc/base.h>
+
+#include <cstdint>
+
+namespace mc::sched {
+
+struct SpawnRequest {
+    int32_t (*returning)(void *) = nullptr; // one of the two
+    void (*plain)(void *) = nullptr;
+    void *argument = nullptr;
+    uint64_t stack_size = 0;
+    const char *name = nullptr; // may be null
+    bool run_at_once = false;   // out of turn, where the caller can switch
+    mc_task_t *handle = nullptr; // null: detached
+};
+
+// thread may be null (a thread that we do not know spawns into the default executor). MC_OK, MC_E_INVAL, MC_E_NOMEM.
+int32_t spawn(ThreadContext *thread, Executor &executor, const SpawnRequest &request) noexcept;
+
+// A step: runs to completion on the executor's own context when its turn comes. MC_OK or MC_E_NOMEM.
+int32_t spawn_step(Executor &executor, void (*run)(void *), void *argument) noexcept;
+
+int32_t join(ThreadContext &thread, mc_task_t handle, int64_t deadline_ns, int32_t *result, Scope *scope) noexcept;
+int32_t detach(mc_task_t handle) noexcept;
+mc_task_t handle_of(const Task &task) noexcept; // 0 when it has none
+
+void set_name(Task &task, const char *name) noexcept; // null clears; cut to 31 bytes
+
+} // namespace mc::sched

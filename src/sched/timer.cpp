@@ -1,0 +1,111 @@
+#include "sched/timer.hpp"
+
+#include "base/assert.hpp"
+
+namespace mc::sched {
+
+// Both are roots. The later one becomes the first child of the earlier one.
+Timer *TimerHeap::merge(Timer *a, Timer *b) noexcept {
+    if (a == nullptr || b == nullptr)
+        return a == nullptr ? b : a;
+    if (before(*b, *a)) {
+        Timer *earlier = b;
+        b = a;
+        a = earlier;
+    }
+    b->back = a;
+    b->sibling = a->child;
+    if (a->child != nullptr)
+        a->child->back = b;
+    a->child = b;
+    return a;
+}
+
+// Two passes: pairs from left to right, then the results from right to left. Iterative: a list of a million siblings is
+// what a million timers armed in order leave behind.
+Timer *TimerHeap::merge_children(Timer *first) noexcept {
+    Timer *pairs = nullptr; // linked through sibling, last pair first
+    while (first != nullptr) {
+        Timer *second = first->sibling;
+        Timer *rest = second == nullptr ? nullptr : second->sibling;
+        first->sibling = nullptr;
+        if (second != nullptr)
+            second->sibling = nullptr;
+        Timer *pair = merge(first, second);
+        pair->sibling = pairs;
+        pairs = pair;
+        first = rest;
+    }
+    Timer *root = nullptr;
+    while (pairs != nullptr) {
+        Timer *next_pair = pairs->sibling;
+        pairs->sibling = nullptr;
+        root = merge(root, pairs);
+        pairs = next_pair;
+    }
+    return root;
+}
+
+void TimerHeap::set_root(Timer *root) noexcept {
+    root_ = root;
+    if (root != nullptr)
+        root->back = root; // armed, and nobody's child
+    earliest_.store(root == nullptr ? INT64_MAX : root->deadline_ns, sync::relaxed);
+}
+
+bool TimerHeap::arm(Timer &timer) noexcept {
+    base::SpinGuard guard(lock_);
+    MC_INVARIANT(timer.back == nullptr, timer.deadline_ns);
+    timer.order = order_++;
+    timer.child = timer.sibling = nullptr;
+    armed_.store(armed_.load(sync::relaxed) + 1, sync::relaxed);
+    set_root(merge(root_, &timer));
+    return root_ == &timer;
+}
+
+void TimerHeap::remove(Timer &timer) noexcept {
+    Timer *children = merge_children(timer.child);
+    if (root_ == &timer) {
+        set_root(children);
+    } else {
+        if (timer.back->child == &timer)
+            timer.back->child = timer.sibling;
+        else
+            timer.back->sibling = timer.sibling;
+        if (timer.sibling != nullptr)
+            timer.sibling->back = timer.back;
+        set_root(merge(root_, children));
+    }
+    timer.child = timer.sibling = timer.back = nullptr;
+    armed_.store(armed_.load(sync::relaxed) - 1, sync::relaxed);
+}
+
+bool TimerHeap::cancel(Timer &timer) noexcept {
+    base::SpinGuard guard(lock_);
+    if (timer.back == nullptr)
+        return false;
+    remove(timer);
+    return true;
+}
+
+uint32_t TimerHeap::fire_due(int64_t now_ns) noexcept {
+    if (earliest() > now_ns)
+        return 0;
+    lock_.lock();
+    const uint64_t bound = order_; // what the actions arm comes later
+    uint32_t fired = 0;
+    while (root_ != nullptr && root_->deadline_ns <= now_ns && root_->order < bound) {
+        Timer &timer = *root_;
+        const Timer::Action *action = timer.action;
+        const uint64_t ticket = action->ticket == nullptr ? 0 : action->ticket(timer);
+        remove(timer);
+        lock_.unlock();
+        action->fire(timer, ticket, now_ns);
+        ++fired;
+        lock_.lock();
+    }
+    lock_.unlock();
+    return fired;
+}
+
+} // namespace mc::sched

@@ -1,0 +1,91 @@
+// The systematic twin's choices: every decision of a run is asked for here, as "one of n", so that a run is a sequence of small numbers.
+//
+// Callers: the engine, on the exploring OS thread. Between runs the explorer says where the answers come from:
+//  - a path: the given answers, then always 0 (stay with the thread, read the newest). advance() steps to the next path in depth-first
+//    order, so repeated runs go through all of them;
+//  - a seed: a generator, in one of two temperaments. A walk switches with the same probability at each point; a ranking (the PCT
+//    scheduler of Burckhardt et al., 2010) gives threads random priorities and lowers the running one's at a few random points, which
+//    finds bugs of few, far apart orderings better. Probabilities are drawn from the seed as well.
+//
+// Invariant: with the same source and a deterministic body, the same questions come in the same order.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace mc::testing::sys {
+
+// How a thread may come to run next.
+enum class Wakes : std::uint8_t { ready, timeout, spurious };
+struct Candidate {
+    std::uint8_t thread;
+    Wakes how;
+};
+
+struct Choice {
+    std::uint32_t options;
+    std::uint32_t taken;
+};
+
+// The choices of a run, for another process.
+struct ChoiceRecord {
+    static constexpr std::size_t capacity = 1 << 20;
+    std::size_t count;
+    std::size_t depth;
+    bool diverged;
+    Choice choices[capacity];
+};
+
+class Choices {
+public:
+    void use_path(std::vector<unsigned> path);
+    void use_seed(std::uint64_t seed);
+    void begin_run();
+
+    // One of n >= 2, each as good as the others.
+    unsigned pick(unsigned n);
+    // One of n >= 2, where 0 is what usually happens.
+    unsigned pick_unusual(unsigned n);
+    // Which candidate runs; n >= 2. The first one is the running thread if that can go on (stays).
+    unsigned pick_thread(const Candidate *candidates, unsigned n, bool stays);
+    // Whether pick_thread is worth asking while the running thread can go on; asked at each point, so it is cheap.
+    bool may_switch();
+
+    // Path source: makes the next run differ; false when all have been.
+    bool advance();
+    // Path source: the body asked other questions than in the run before, so its runs do not depend on the choices alone.
+    bool diverged() const { return diverged_ || (!seeded_ && depth_ < nodes_.size()); }
+    // The answers of this run so far: "12-1.0-3" is twelve zeros, a one, a three; trailing zeros are left out.
+    std::string path() const;
+    void save(ChoiceRecord &record) const;
+    void restore(const ChoiceRecord &record);
+    static bool parse_path(const char *text, std::vector<unsigned> &path);
+
+private:
+    unsigned follow(unsigned n);
+    unsigned record(unsigned n, unsigned taken);
+    std::uint64_t next_random();
+    unsigned below(unsigned n) { return static_cast<unsigned>((next_random() >> 32) * n >> 32); }
+    bool one_in(unsigned n) { return n != 0 && below(n) == 0; }
+    unsigned walk(const Candidate *candidates, unsigned n, bool stays);
+    unsigned ranked(const Candidate *candidates, unsigned n);
+
+    bool seeded_ = false;
+    std::vector<Choice> nodes_;
+    std::size_t depth_ = 0;
+    bool diverged_ = false;
+
+    // Seed source.
+    std::uint64_t seed_ = 0;
+    std::uint64_t state_ = 0;
+    unsigned switch_one_in_ = 2;
+    unsigned unusual_one_in_ = 4;
+    bool ranking_ = false;
+    std::uint64_t points_ = 0;
+    std::uint64_t demote_at_[3] = {};
+    std::uint32_t rank_[16] = {}; // higher goes first
+};
+
+} // namespace mc::testing::sys
