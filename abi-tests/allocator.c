@@ -180,6 +180,7 @@ static int step_alt(void) {
         csp_writer_release(w[MANY_ARMS - 1]);
         ok = 0;
     }
+    csp_schedule(); /* the sender, done, gives up its reference */
     for (int i = 0; i < made; i++) {
         csp_writer_release(w[i]);
         csp_reader_release(r[i]);

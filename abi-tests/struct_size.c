@@ -19,9 +19,10 @@ static void make_page(void) {
     CHECK_EQ(mprotect(page_end, PAGE, PROT_NONE), 0);
 }
 
-/* A struct of size bytes at the end of the page: the first bytes of from, then zeros. */
+/* A struct of size bytes at the end of the page, aligned as callers' are: the first bytes of from, then zeros. */
 static void *place(const void *from, size_t known, uint32_t size) {
-    unsigned char *at = page_end - size;
+    unsigned char *at = page_end - (size + 7) / 8 * 8;
+    memset(at, 0xEE, (size_t)(page_end - at)); /* what lies behind size counts for nothing */
     memset(at, 0, size);
     memcpy(at, from, known < size ? known : size);
     memcpy(at, &size, size < sizeof size ? size : sizeof size);

@@ -4,7 +4,7 @@
 #   tests/*.cpp, *.c       -> test_<name>: whole programs against libmcrt.so; status 0 passes, 77 skips. One that includes
 #                             "testing/test.hpp" gets the test runner, others bring their own main.
 #   tests/*.sh             -> test_<name>: run by bash; the same statuses.
-#   abi-tests/*.c          -> abi_<name>: C11 against libmcrt.so; the same statuses.
+#   abi-tests/*.c, *.cpp   -> abi_<name>: against libmcrt.so alone; the same statuses.
 #
 # The runner is Criterion, or, with MC_TEST_FORK, src/testing/test_main.cpp. In both each test is a process of its own.
 # The sanitizers and Valgrind need ours: Criterion judges a test before its process has exited, so that a leak found at
@@ -37,7 +37,9 @@ set(sanitizer_env
 function(mcrt_add_test name target)
     set(args "")
     if("runner" IN_LIST ARGN)
-        set(args --verbose --timeout ${MC_TEST_TIMEOUT})
+        # One test at a time: with more, Criterion loses the timeout of a test beside which a shorter one runs out. CTest
+        # runs the entries side by side instead.
+        set(args --verbose -j1)
     endif()
     add_test(NAME ${name} COMMAND ${memcheck} $<TARGET_FILE:${target}> ${args})
     mcrt_test_properties(${name})
@@ -66,6 +68,7 @@ endif()
 file(GLOB programs CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/*.cpp ${CMAKE_SOURCE_DIR}/tests/*.c)
 foreach(source IN LISTS programs)
     cmake_path(GET source STEM name)
+    string(REGEX REPLACE "_test$" "" name ${name})
     add_executable(test_${name} ${source})
     target_link_libraries(test_${name} PRIVATE mcrt mcrt_flags)
     file(STRINGS ${source} uses_runner REGEX "#include \"testing/test\\.hpp\"" LIMIT_COUNT 1)
@@ -83,14 +86,19 @@ if(NOT MC_SANITIZE AND NOT MC_VALGRIND) # they look at files and would say the s
 endif()
 foreach(source IN LISTS scripts)
     cmake_path(GET source STEM name)
+    string(REGEX REPLACE "_test$" "" name ${name})
     add_test(NAME test_${name} COMMAND bash ${source})
     mcrt_test_properties(test_${name})
 endforeach()
 
-file(GLOB abi_programs CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/abi-tests/*.c)
-foreach(source IN LISTS abi_programs)
+file(GLOB abi_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/abi-tests/*.c ${CMAKE_SOURCE_DIR}/abi-tests/*.cpp)
+add_custom_target(abi_programs)
+foreach(source IN LISTS abi_sources)
     cmake_path(GET source STEM name)
     add_executable(abi_${name} ${source})
+    # as-needed: a program that only loads the library at run time is not to be linked with it.
+    target_link_options(abi_${name} PRIVATE -Wl,--as-needed)
     target_link_libraries(abi_${name} PRIVATE mcrt mcrt_flags ${CMAKE_DL_LIBS})
+    add_dependencies(abi_programs abi_${name})
     mcrt_add_test(abi_${name} abi_${name})
 endforeach()

@@ -15,7 +15,7 @@ template <class Handle> bool is_handle(Handle handle, uintptr_t side) noexcept {
 // The context, or null with the code in *status.
 inline sched::ThreadContext *enter(int32_t *status) noexcept {
     sched::ThreadContext *thread = sched::current();
-    return thread != nullptr ? thread : sched::attach(status);
+    return thread != nullptr ? thread : sched::attach(status); // attach is cold and out of line
 }
 
 // MC_OK for the runtimes that a call may name: 0, which is the default one.

@@ -51,15 +51,28 @@ int alt(csp_chanop const *ops, int count, bool random, const Patience &patience)
     return thread == nullptr ? status : mc::csp::alt(*thread, ops, count, random, patience);
 }
 
-template <class Handle> inline int operate(Handle handle, Side side, void *message, const Patience &patience) noexcept {
-    if (!is_handle(handle, side))
-        return MC_E_INVAL;
+// What is asked of the two ends, once the handle and the thread are known to be good. A thread's first call takes the long
+// way round, so that the others end in a tail call.
+template <class Handle, class Act> __attribute__((noinline)) int attach_first(Handle handle, Act act) noexcept {
     int32_t status = MC_OK;
     ThreadContext *thread = enter(&status);
-    if (thread == nullptr)
-        return status;
-    Channel &channel = *mc::csp::channel_at(reinterpret_cast<uintptr_t>(handle));
-    return mc::csp::operate(*thread, channel, side, message, patience, 0);
+    return thread == nullptr ? status : act(*thread, *mc::csp::channel_of(handle));
+}
+
+template <class Handle, class Act> inline int with_end(Handle handle, Side side, Act act) noexcept {
+    if (!is_handle(handle, side)) [[unlikely]]
+        return MC_E_INVAL;
+    ThreadContext *thread = mc::sched::current();
+    if (thread == nullptr) [[unlikely]]
+        return attach_first(handle, act);
+    return act(*thread, *mc::csp::channel_of(handle));
+}
+
+template <class Handle>
+inline int operate(Handle handle, Side side, void *message, bool nowait, int64_t deadline_ns) noexcept {
+    return with_end(handle, side, [=](ThreadContext &thread, Channel &channel) {
+        return mc::csp::operate(thread, channel, side, message, {nowait, deadline_ns}, 0);
+    });
 }
 
 template <class Handle> Handle add_reference(Handle handle, Side side, const char *call) noexcept {
@@ -69,7 +82,7 @@ template <class Handle> Handle add_reference(Handle handle, Side side, const cha
         (void)fail(call, MC_E_INVAL);
         return nullptr;
     }
-    if (mc::csp::channel_at(reinterpret_cast<uintptr_t>(handle))->add_reference(side))
+    if (mc::csp::channel_of(handle)->add_reference(side))
         return handle;
     (void)fail(call, MC_E_STALE);
     return nullptr;
@@ -80,7 +93,7 @@ template <class Handle> void release(Handle handle, Side side, const char *call)
         return; // a forked child uses nothing of ours: a lock may have been taken when it was copied
     if (!is_handle(handle, side))
         (void)fail(call, MC_E_INVAL);
-    else if (!mc::csp::channel_at(reinterpret_cast<uintptr_t>(handle))->release(side))
+    else if (!mc::csp::channel_of(handle)->release(side))
         (void)fail(call, MC_E_STALE);
 }
 
@@ -208,7 +221,7 @@ int csp_writer_close(csp_writer w) noexcept {
     int32_t status = MC_OK;
     if (enter(&status) == nullptr)
         return status;
-    Channel &channel = *mc::csp::channel_at(reinterpret_cast<uintptr_t>(w));
+    Channel &channel = *mc::csp::channel_of(w);
     if (channel.released(mc::csp::writer_side))
         return MC_E_STALE;
     return channel.close(mc::csp::writer_side) ? 1 : -1;
@@ -233,15 +246,27 @@ int csp_prialt_until(csp_chanop const *ops, int count, int64_t deadline_ns) noex
     return alt(ops, count, false, {false, deadline_ns});
 }
 
-int csp_send(csp_writer w, void *message) noexcept { return operate(w, mc::csp::writer_side, message, {}); }
-int csp_recv(csp_reader r, void *message) noexcept { return operate(r, mc::csp::reader_side, message, {}); }
-int csp_try_send(csp_writer w, void *message) noexcept { return operate(w, mc::csp::writer_side, message, {true}); }
-int csp_try_recv(csp_reader r, void *message) noexcept { return operate(r, mc::csp::reader_side, message, {true}); }
+int csp_send(csp_writer w, void *message) noexcept {
+    return with_end(w, mc::csp::writer_side, [=](ThreadContext &thread, Channel &channel) {
+        return mc::csp::send_one(thread, channel, message);
+    });
+}
+int csp_recv(csp_reader r, void *message) noexcept {
+    return with_end(r, mc::csp::reader_side, [=](ThreadContext &thread, Channel &channel) {
+        return mc::csp::receive_one(thread, channel, message);
+    });
+}
+int csp_try_send(csp_writer w, void *message) noexcept {
+    return operate(w, mc::csp::writer_side, message, true, MC_FOREVER);
+}
+int csp_try_recv(csp_reader r, void *message) noexcept {
+    return operate(r, mc::csp::reader_side, message, true, MC_FOREVER);
+}
 int csp_send_until(csp_writer w, void *message, int64_t deadline_ns) noexcept {
-    return operate(w, mc::csp::writer_side, message, {false, deadline_ns});
+    return operate(w, mc::csp::writer_side, message, false, deadline_ns);
 }
 int csp_recv_until(csp_reader r, void *message, int64_t deadline_ns) noexcept {
-    return operate(r, mc::csp::reader_side, message, {false, deadline_ns});
+    return operate(r, mc::csp::reader_side, message, false, deadline_ns);
 }
 
 csp_reader csp_after(int64_t ns) noexcept { return start_timer(mc_after(ns), 0, "csp_after"); }

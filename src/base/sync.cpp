@@ -14,31 +14,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#if defined(__SANITIZE_THREAD__)
-#define MC_SYNC_TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define MC_SYNC_TSAN 1
-#endif
-#endif
-
-#ifdef MC_SYNC_TSAN
-extern "C" void __tsan_acquire(void *address);
-extern "C" void __tsan_release(void *address);
-#endif
-
 // The linker's identity of this shared object: keeps it mapped while a thread still owes it an exit call.
 extern "C" __attribute__((visibility("hidden"))) void *__dso_handle;
 
 namespace mc::sync {
-
-#ifdef MC_SYNC_TSAN
-void handoff_release(void *address) { __tsan_release(address); }
-void handoff_acquire(void *address) { __tsan_acquire(address); }
-#else
-void handoff_release(void *) {}
-void handoff_acquire(void *) {}
-#endif
 
 namespace os {
 

@@ -1,18 +1,21 @@
-// Everything that synchronises threads, under one roof: atomics, futexes, a mutex, threads, the one thread-local pointer,
-// the clock.
+// Everything that synchronises threads, under one roof: atomics, futexes, a mutex, threads, the one thread-local
+// pointer, the clock.
 //
-// Callers: every room, from any thread. No other file includes <atomic>, <mutex>, <condition_variable> or <thread>, so a
-// test build can replace all of it at once: with MC_SYS=1 the names below are the systematic twin
+// Callers: every room, from any thread. No other file includes <atomic>, <mutex>, <condition_variable> or <thread>,
+// so a test build can replace all of it at once: with MC_SYS=1 the names below are the systematic twin
 // (testing/systematic_sync.hpp), whose threads are fibers of one OS thread, run one at a time, with a choice at every
 // operation and stale values modelled. Code that keeps to this header is therefore explorable as it stands.
 //
 // What is deliberately missing:
 //  - default memory orders and operators: an order that is not written down cannot name its partner;
-//  - fences: gcc 12 refuses them under TSan. A Dekker pair is two seq_cst read-modify-writes instead: dekker_publish and
+//  - fences: gcc 12 refuses them under TSan. A Dekker pair is two seq_cst read-modify-writes instead: dekker_publish
+//    and
 //    dekker_observe;
-//  - condition variables: every wait in this library is a wait on one word, and a futex keeps the word and the wait in one
+//  - condition variables: every wait in this library is a wait on one word, and a futex keeps the word and the wait
+//    in one
 //    place;
-//  - more than one thread-local: a fiber can move between threads, so each cached thread-local is a bug; one pointer is
+//  - more than one thread-local: a fiber can move between threads, so each cached thread-local is a bug; one pointer
+//    is
 //    easy to guard.
 #pragma once
 
@@ -23,6 +26,19 @@
 #include <mutex>
 #include <pthread.h>
 #include <type_traits>
+
+#if defined(__SANITIZE_THREAD__)
+#define MC_SYNC_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define MC_SYNC_TSAN 1
+#endif
+#endif
+
+#ifdef MC_SYNC_TSAN
+extern "C" void __tsan_acquire(void *address);
+extern "C" void __tsan_release(void *address);
+#endif
 
 namespace mc::sync {
 
@@ -89,8 +105,13 @@ inline void set_thread_exit_hook(void (*hook)(void *slot)) { os::set_thread_exit
 
 // Tells TSan that what happened before handoff_release(p) happens before what follows handoff_acquire(p): for hand-offs
 // that a fiber switch carries, which TSan cannot see. Nothing otherwise, and no substitute for an order.
-void handoff_release(void *address);
-void handoff_acquire(void *address);
+#ifdef MC_SYNC_TSAN
+inline void handoff_release(void *address) { __tsan_release(address); }
+inline void handoff_acquire(void *address) { __tsan_acquire(address); }
+#else
+inline void handoff_release(void *) {}
+inline void handoff_acquire(void *) {}
+#endif
 
 } // namespace mc::sync
 
@@ -237,9 +258,9 @@ private:
 inline void *thread_slot() { return os::thread_slot(); }
 inline void set_thread_slot(void *slot) { os::set_thread_slot(slot); }
 
-// For the systematic twin, which checks that the accesses to a piece of plain data are ordered: put beside the accesses
-// that a word's release and acquire are to order. `fresh`: new contents, which owe nothing to those before (memory from an
-// allocator). Nothing here: TSan sees plain data by itself.
+// For the systematic twin, which checks that the accesses to a piece of plain data are ordered: put beside the
+// accesses that a word's release and acquire are to order. `fresh`: new contents, which owe nothing to those before
+// (memory from an allocator). Nothing here: TSan sees plain data by itself.
 inline void note_fresh(const void *) {}
 inline void note_read(const void *) {}
 inline void note_write(const void *) {}

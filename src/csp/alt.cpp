@@ -158,6 +158,7 @@ bool try_arm(Alt &alt, int index, bool hand_over, int *result) noexcept {
 }
 
 struct AltParking : sched::Parking {
+    using Parking::Parking;
     Alt *alt = nullptr;
 
     // In the order of the arms, so that of duplicates the lowest is found first.
@@ -194,10 +195,7 @@ void unlink_arms(const Alt &alt, int claimed) noexcept {
 
 // Under the locks, which it gives back.
 int wait_for_arm(Alt &alt, const Patience &patience) noexcept {
-    AltParking parking;
-    parking.commit = AltParking::commit_alt;
-    parking.deadline_ns = patience.deadline_ns;
-    parking.scope = patience.scope;
+    AltParking parking(AltParking::commit_alt, patience.deadline_ns, patience.scope);
     parking.alt = &alt;
     const WakeReason reason = park(alt.thread, parking);
     if (reason != WakeReason::ready && reason != WakeReason::closed) {
@@ -293,19 +291,6 @@ int run_discarding(ThreadContext &thread, const csp_chanop *ops, int count, bool
 }
 
 } // namespace
-
-bool must_drop(const Channel &channel) noexcept {
-    return channel.elements() != nullptr && channel.elements()->drop != nullptr;
-}
-
-int refusal(const ThreadContext &thread, const Patience &patience) noexcept {
-    if (patience.nowait)
-        return 0;
-    if (patience.deadline_ns != MC_FOREVER && patience.deadline_ns <= sync::now_ns())
-        return MC_E_TIMEDOUT;
-    const int32_t status = sched::may_block(thread);
-    return status == MC_OK ? 1 : status;
-}
 
 int alt(ThreadContext &thread, const csp_chanop *ops, int count, bool random, const Patience &patience) noexcept {
     if (count < 0 || count > max_arms || (count > 0 && ops == nullptr))

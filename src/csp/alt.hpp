@@ -23,15 +23,28 @@ struct Patience {
 };
 
 // What an operation that can not go now does: 1 it may wait; else the result that it returns at once.
-int refusal(const sched::ThreadContext &thread, const Patience &patience) noexcept;
+inline int refusal(const sched::ThreadContext &thread, const Patience &patience) noexcept {
+    if (patience.nowait)
+        return 0;
+    if (patience.deadline_ns != MC_FOREVER && patience.deadline_ns <= sync::now_ns())
+        return MC_E_TIMEDOUT;
+    const int32_t status = sched::may_block(thread);
+    return status == MC_OK ? 1 : status;
+}
 
 // An element of this channel that nobody wants has to be dropped.
-bool must_drop(const Channel &channel) noexcept;
+inline bool must_drop(const Channel &channel) noexcept {
+    return channel.elements() != nullptr && channel.elements()->drop != nullptr;
+}
 
 // One arm. generation != 0: the channel was found by handle, and must still be of that generation.
 // 1, -1 (dead), 0 (nowait), or an MC_E_* code.
 int operate(sched::ThreadContext &thread, Channel &channel, Side side, void *message, const Patience &patience,
             uint32_t generation) noexcept;
+
+// The same for callers who hold a reference and wait as long as it takes.
+int send_one(sched::ThreadContext &thread, Channel &channel, void *message) noexcept;
+int receive_one(sched::ThreadContext &thread, Channel &channel, void *message) noexcept;
 
 // Many arms. As csp_alt; random: from a random arm on.
 int alt(sched::ThreadContext &thread, const csp_chanop *ops, int count, bool random, const Patience &patience) noexcept;

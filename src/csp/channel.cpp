@@ -32,8 +32,8 @@ Channel *Channel::create(Transfer transfer, Elements *elements, TimerSource *tim
     channel->timer_ = timer;
     channel->name_[0] = '\0';
     channel->collected_ = false;
+    channel->special_ = elements == nullptr ? 0 : elements_bit;
     for (Side side : {writer_side, reader_side}) {
-        channel->closed_[side] = false;
         channel->references_[side].store(1, sync::relaxed);
         if (side == reader_side || timer == nullptr)
             alive[side].fetch_add(1, sync::relaxed);
@@ -61,7 +61,7 @@ bool Channel::release(Side side) noexcept {
     if (before == 1) {
         Waiters woken;
         lock_.lock();
-        if (!closed_[side])
+        if (!closed(side))
             close_locked(side, woken);
         finish_close(side, woken);
     }
@@ -71,7 +71,7 @@ bool Channel::release(Side side) noexcept {
 bool Channel::close(Side side) noexcept {
     Waiters woken;
     lock_.lock();
-    const bool was_open = !closed_[side];
+    const bool was_open = !closed(side);
     if (was_open)
         close_locked(side, woken);
     finish_close(side, woken);
@@ -85,8 +85,8 @@ bool Channel::close_if(uint32_t wanted, Side side, bool *was_closed) noexcept {
         lock_.unlock();
         return false;
     }
-    *was_closed = closed_[side];
-    if (!closed_[side])
+    *was_closed = closed(side);
+    if (!closed(side))
         close_locked(side, woken);
     finish_close(side, woken);
     return true;
@@ -102,7 +102,7 @@ bool Channel::destroy_if(uint32_t wanted) noexcept {
     (void)retire_handle(this); // collectable() sees a used-up generation
     pin();                     // the two releases below would collect it under our hands
     for (Side side : {writer_side, reader_side})
-        if (!closed_[side])
+        if (!closed(side))
             close_locked(side, woken);
     finish_close(reader_side, woken);
     release(writer_side);
@@ -115,7 +115,7 @@ bool Channel::destroy_if(uint32_t wanted) noexcept {
 
 // Before the waiters are claimed: a racing arm that came after them would park on a dead channel for ever.
 void Channel::close_locked(Side side, Waiters &woken) noexcept {
-    closed_[side] = true;
+    special_ |= closed_bit(side);
     if (side == reader_side || timer_ == nullptr)
         alive[side].fetch_sub(1, sync::relaxed);
     claim_dead(woken);
@@ -151,7 +151,7 @@ void Channel::drained(Waiters &woken) noexcept {
 // Gives the lock back, then does what must be done without it: drops what nobody will receive, stops the timer, wakes.
 void Channel::finish_close(Side side, Waiters &woken) noexcept {
     Elements dropped;
-    if (elements_ != nullptr && closed_[reader_side])
+    if (elements_ != nullptr && closed(reader_side))
         dropped = take_elements(*elements_);
     TimerSource *timer = side == reader_side ? timer_ : nullptr;
     pin(); // until the timer has been told
@@ -169,7 +169,7 @@ bool Channel::collectable() const noexcept {
     if (references_[writer_side].load(sync::relaxed) != 0 || references_[reader_side].load(sync::relaxed) != 0)
         return false;
     // A count can be zero before its release has come to close the end.
-    if (!closed_[writer_side] || !closed_[reader_side] || collected_ || pins_ != 0)
+    if (!closed(writer_side) || !closed(reader_side) || collected_ || pins_ != 0)
         return false;
     return waiters_[0].empty() && waiters_[1].empty() && vultures_[0].empty() && vultures_[1].empty();
 }
@@ -197,21 +197,15 @@ void Channel::set_name(const char *text) noexcept {
 
 // --- messages ---------------------------------------------------------------------------------------------------------
 
-Channel::Can Channel::look(Side side, Waiter **peer) noexcept {
+Channel::Can Channel::look_special(Side side, Waiter **peer) noexcept {
     if (dead_to(side))
         return Can::dead;
     const uint32_t count = buffered();
     if (side == reader_side && count > 0)
         return Can::buffer;
-    Waiters &peers = waiters_[other(side)];
-    for (Waiter *waiter = peers.front(); waiter != nullptr; waiter = peers.after(waiter)) {
-        waiter->claim = waiter->task->word.try_claim(waiter->epoch);
-        if (waiter->claim == sched::TaskWord::Claim::lost)
-            continue; // timed out or granted elsewhere: it unlinks itself
-        peers.remove(waiter);
-        *peer = waiter;
+    *peer = claim_first(other(side));
+    if (*peer != nullptr)
         return Can::meet;
-    }
     if (side == writer_side && elements_ != nullptr && count < elements_->capacity)
         return Can::buffer;
     return Can::wait;
@@ -223,16 +217,10 @@ Waiter *Channel::use_buffer(Side side, void *message) noexcept {
         return nullptr;
     }
     elements_->pop(message);
-    Waiters &senders = waiters_[writer_side];
-    for (Waiter *waiter = senders.front(); waiter != nullptr; waiter = senders.after(waiter)) {
-        waiter->claim = waiter->task->word.try_claim(waiter->epoch);
-        if (waiter->claim == sched::TaskWord::Claim::lost)
-            continue;
-        senders.remove(waiter);
-        elements_->push(waiter->message);
-        return waiter;
-    }
-    return nullptr;
+    Waiter *sender = claim_first(writer_side);
+    if (sender != nullptr)
+        elements_->push(sender->message);
+    return sender;
 }
 
 void wake_dead(Waiters &woken) noexcept {

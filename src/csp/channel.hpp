@@ -85,12 +85,32 @@ public:
 
     // --- under the lock
     bool released(Side side) const noexcept { return references_[side].load(sync::relaxed) == 0; }
-    bool closed(Side side) const noexcept { return closed_[side]; }
+    bool closed(Side side) const noexcept { return (special_ & closed_bit(side)) != 0; }
     bool dead_to(Side side) const noexcept {
-        return closed_[side] || (closed_[other(side)] && (side == writer_side || buffered() == 0));
+        if ((special_ & (closed_bit(writer_side) | closed_bit(reader_side))) == 0)
+            return false;
+        return side == writer_side || closed(reader_side) || buffered() == 0;
     }
+    // Claims and unlinks the first who can still be claimed, or null. Who can not is about to leave for another reason.
+    Waiter *claim_first(Side side) noexcept {
+        Waiters &waiters = waiters_[side];
+        for (Waiter *waiter = waiters.front(); waiter != nullptr; waiter = waiters.after(waiter)) {
+            waiter->claim = waiter->task->word.try_claim(waiter->epoch);
+            if (waiter->claim != sched::TaskWord::Claim::lost) [[likely]] {
+                waiters.remove(waiter);
+                return waiter;
+            }
+        }
+        return nullptr;
+    }
+    // Anything but an open csp channel.
+    bool special() const noexcept { return special_ != 0; }
     // What an arm in ready mode can do; with meet, *peer is claimed and unlinked.
-    Can look(Side side, Waiter **peer) noexcept;
+    Can look(Side side, Waiter **peer) noexcept {
+        if (special_ != 0) [[unlikely]]
+            return look_special(side, peer);
+        return (*peer = claim_first(other(side))) != nullptr ? Can::meet : Can::wait;
+    }
     // After Can::buffer: moves an element between message and buffer. On receive a sender that waited for space may get its
     // element in: it is returned, claimed.
     Waiter *use_buffer(Side side, void *message) noexcept;
@@ -116,7 +136,12 @@ public:
     static int count(Side side) noexcept;
 
 private:
+    // Bits of special_: 0 is an open csp channel, which takes the short way.
+    static constexpr uint8_t closed_bit(Side side) noexcept { return static_cast<uint8_t>(1u << side); }
+    static constexpr uint8_t elements_bit = 4;
+
     uint32_t buffered() const noexcept { return elements_ == nullptr ? 0 : elements_->count; }
+    Can look_special(Side side, Waiter **peer) noexcept;
     void close_locked(Side side, Waiters &woken) noexcept;
     static void claim_all(Waiters &waiters, Waiters &woken) noexcept;
     void claim_dead(Waiters &woken) noexcept;
@@ -124,8 +149,8 @@ private:
     void finish_close(Side side, Waiters &woken) noexcept;
 
     base::Spinlock lock_;
-    bool closed_[2] = {};     // guarded by lock_
-    bool collected_ = false;  // guarded by lock_: the slot is, or is about to be, in the slab
+    uint8_t special_ = 0;    // guarded by lock_: closed_bit of each side, elements_bit
+    bool collected_ = false; // guarded by lock_: the slot is, or is about to be, in the slab
     sync::atomic<uint32_t> references_[2] = {sync::atomic<uint32_t>(0), sync::atomic<uint32_t>(0)}; // any thread
     // immutable while it lives
     uint64_t id_ = 0; // creation ordinal; the order in which an alt locks
@@ -152,6 +177,9 @@ inline csp_reader reader_handle(Channel *channel) noexcept {
     return reinterpret_cast<csp_reader>(reinterpret_cast<uintptr_t>(channel) | 1);
 }
 inline Channel *channel_at(uintptr_t word) noexcept { return reinterpret_cast<Channel *>(word & ~uintptr_t{15}); }
+template <class Handle> Channel *channel_of(Handle handle) noexcept {
+    return channel_at(reinterpret_cast<uintptr_t>(handle));
+}
 
 // Wakes claimed waiters, in order, telling each that its arm's channel is dead.
 void wake_dead(Waiters &woken) noexcept;

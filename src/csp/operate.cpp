@@ -11,21 +11,26 @@ using sched::ThreadContext;
 using sched::WakeReason;
 
 struct SingleParking : sched::Parking {
-    Channel *channel = nullptr;
-    Side side = writer_side;
+    Channel &channel;
+    const Side side;
     Waiter waiter;
+
+    SingleParking(Channel &c, Side s, void *message, const Patience &patience) noexcept
+        : Parking(commit_single, patience.deadline_ns, patience.scope), channel(c), side(s) {
+        waiter.message = message;
+    }
 
     static void commit_single(Parking &parking) noexcept {
         auto &self = static_cast<SingleParking &>(parking);
         self.waiter.task = self.task;
         self.waiter.epoch = self.epoch;
-        self.channel->link(self.side, false, &self.waiter);
-        self.channel->unlock();
+        self.channel.link(self.side, false, &self.waiter);
+        self.channel.unlock();
     }
 };
 
 // Under the lock, which it gives back.
-int meet(ThreadContext &thread, Channel &channel, Side side, void *message, Waiter &peer, bool hand_over) noexcept {
+inline int meet(ThreadContext &thread, Channel &channel, Side side, void *message, Waiter &peer, bool hand_over) noexcept {
     void *source = side == writer_side ? message : peer.message;
     void *destination = side == writer_side ? peer.message : message;
     const Transfer transfer = channel.transfer();
@@ -39,7 +44,7 @@ int meet(ThreadContext &thread, Channel &channel, Side side, void *message, Wait
 }
 
 // Under the lock, which it gives back.
-int buffered(ThreadContext &thread, Channel &channel, Side side, void *message) noexcept {
+inline int buffered(ThreadContext &thread, Channel &channel, Side side, void *message) noexcept {
     Waiters woken;
     Waiter *sender = channel.use_buffer(side, message);
     channel.drained(woken);
@@ -51,15 +56,9 @@ int buffered(ThreadContext &thread, Channel &channel, Side side, void *message) 
 }
 
 // Under the lock, which it gives back.
-int wait_for_peer(ThreadContext &thread, Channel &channel, Side side, void *message, const Patience &patience,
+inline int wait_for_peer(ThreadContext &thread, Channel &channel, Side side, void *message, const Patience &patience,
                   uint32_t generation) noexcept {
-    SingleParking parking;
-    parking.commit = SingleParking::commit_single;
-    parking.deadline_ns = patience.deadline_ns;
-    parking.scope = patience.scope;
-    parking.channel = &channel;
-    parking.side = side;
-    parking.waiter.message = message;
+    SingleParking parking(channel, side, message, patience);
     if (generation != 0)
         channel.pin(); // a caller with a handle holds no reference
     const WakeReason reason = park(thread, parking);
@@ -78,7 +77,7 @@ int wait_for_peer(ThreadContext &thread, Channel &channel, Side side, void *mess
 }
 
 // A receive of an element that nobody wants, on a channel that must drop it: receive it into scratch memory, then drop it.
-int discard(ThreadContext &thread, Channel &channel, const Elements &view, const Patience &patience,
+__attribute__((noinline)) int discard(ThreadContext &thread, Channel &channel, const Elements &view, const Patience &patience,
             uint32_t generation) noexcept {
     const size_t size = view.size == 0 ? 1 : view.size;
     void *scratch = base::allocate(size, alignof(std::max_align_t));
@@ -91,11 +90,10 @@ int discard(ThreadContext &thread, Channel &channel, const Elements &view, const
     return result;
 }
 
-} // namespace
-
-int operate(ThreadContext &thread, Channel &channel, Side side, void *message, const Patience &patience,
-            uint32_t generation) noexcept {
-    channel.lock();
+// Under the lock, which it gives back: whatever is not an open csp channel.
+template <Side side>
+__attribute__((noinline)) int operate_locked(ThreadContext &thread, Channel &channel, void *message,
+                                              const Patience &patience, uint32_t generation) noexcept {
     if (generation != 0 ? channel.generation.load(sync::relaxed) != generation : channel.released(side)) {
         channel.unlock();
         return MC_E_STALE;
@@ -123,6 +121,54 @@ int operate(ThreadContext &thread, Channel &channel, Side side, void *message, c
         return refused;
     }
     return wait_for_peer(thread, channel, side, message, patience, generation);
+}
+
+// A csp channel, by a caller who holds a reference and waits without a deadline: what most calls are.
+template <Side side> inline int operate_plain(ThreadContext &thread, Channel &channel, void *message) noexcept {
+    channel.lock();
+    if (channel.special() || channel.released(side) || thread.no_switch != 0) [[unlikely]]
+        return operate_locked<side>(thread, channel, message, Patience{}, 0);
+    if (Waiter *peer = channel.claim_first(other(side))) {
+        channel.unlock();
+        void *source = side == writer_side ? message : peer->message;
+        void *destination = side == writer_side ? peer->message : message;
+        if (destination != nullptr && channel.transfer() != nullptr)
+            run_transfer(thread, channel.transfer(), source, destination);
+        sched::Task *task = peer->task;
+        const sched::TaskWord::Claim claim = peer->claim;
+        task->reason = WakeReason::ready;
+        task->wake_value = peer->index + 1;
+        if constexpr (side == writer_side)
+            sched::wake_handing_over(thread, task, claim);
+        else
+            sched::wake_from(&thread, task, claim);
+        return 1;
+    }
+    SingleParking parking(channel, side, message, Patience{});
+    const WakeReason reason = sched::leave(thread, parking);
+    if (reason == WakeReason::ready || reason == WakeReason::closed) [[likely]]
+        return parking.task->wake_value; // whoever decided has unlinked us
+    channel.lock();
+    Waiters::remove(&parking.waiter);
+    channel.unlock_and_collect();
+    return sched::status_of(reason);
+}
+
+} // namespace
+
+int send_one(ThreadContext &thread, Channel &channel, void *message) noexcept {
+    return operate_plain<writer_side>(thread, channel, message);
+}
+
+int receive_one(ThreadContext &thread, Channel &channel, void *message) noexcept {
+    return operate_plain<reader_side>(thread, channel, message);
+}
+
+int operate(ThreadContext &thread, Channel &channel, Side side, void *message, const Patience &patience,
+            uint32_t generation) noexcept {
+    channel.lock();
+    return side == writer_side ? operate_locked<writer_side>(thread, channel, message, patience, generation)
+                               : operate_locked<reader_side>(thread, channel, message, patience, generation);
 }
 
 } // namespace mc::csp

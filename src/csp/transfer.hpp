@@ -2,7 +2,7 @@
 #pragma once
 
 #include "csp/channel.hpp"
-#include "sched/runtime.hpp"
+#include "sched/switch.hpp"
 
 namespace mc::csp {
 
@@ -17,7 +17,7 @@ inline void wake_met(sched::ThreadContext &thread, Waiter &peer, bool hand_over)
     if (hand_over)
         sched::wake_handing_over(thread, task, claim);
     else
-        sched::wake(task, claim);
+        sched::wake_from(&thread, task, claim);
 }
 
 } // namespace mc::csp

@@ -55,7 +55,7 @@ void context_adopt(Context &context) {
 #endif
 }
 
-void context_destroy([[maybe_unused]] Context &context) {
+MC_FIBER_SWITCH_CODE void context_destroy([[maybe_unused]] Context &context) {
 #ifdef MC_FIBER_TSAN
     __tsan_acquire(&context); // pairs with context_exit: the stack changes hands
     __tsan_destroy_fiber(context.tsan_fiber);

@@ -71,7 +71,7 @@ void context_destroy(Context &context);
 namespace detail {
 
 // Both halves of the checkers' part of a switch; empty without one.
-inline void leave([[maybe_unused]] Context &from, [[maybe_unused]] Context &to) {
+MC_FIBER_SWITCH_CODE inline void leave([[maybe_unused]] Context &from, [[maybe_unused]] Context &to) {
 #ifdef MC_FIBER_ASAN
     __sanitizer_start_switch_fiber(&from.fake_stack, to.asan_bottom, to.asan_size);
 #endif
@@ -80,7 +80,7 @@ inline void leave([[maybe_unused]] Context &from, [[maybe_unused]] Context &to) 
 #endif
 }
 
-inline void arrive([[maybe_unused]] Context &me, [[maybe_unused]] Context &previous) {
+MC_FIBER_SWITCH_CODE inline void arrive([[maybe_unused]] Context &me, [[maybe_unused]] Context &previous) {
 #ifdef MC_FIBER_ASAN
     __sanitizer_finish_switch_fiber(me.fake_stack, &previous.asan_bottom, &previous.asan_size);
 #endif

@@ -283,7 +283,7 @@ Test(Context, returning_entry_aborts) {
 
 // Goal: so is one that is resumed after its end.
 Test(Context, resuming_the_dead_aborts) {
-    if (mc::testing::under_tsan || mc::testing::under_asan)
+    if (mc::testing::under_tsan || mc::testing::under_asan || mc::testing::under_valgrind)
         cr_skip_test("the checker stops it first");
     const auto death = death_of([] {
         Here here;

@@ -82,9 +82,11 @@ void detail::check_and_poison(const Stack &stack) {
     const auto here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
     const auto low = reinterpret_cast<uintptr_t>(stack.low());
     MC_INVARIANT(here < low || here >= low + stack.size(), here);
+#ifndef MC_VALGRIND // which knows for every byte, and that those below the last frame are not to be written
     // The page of the top frames is in use anyway; more would make a debug build's fibers cost more memory.
     constexpr std::size_t poisoned = 512;
     memset(stack.top - poisoned, 0xdb, poisoned);
+#endif
 }
 
 // Word by word below what the checkers consider in use.

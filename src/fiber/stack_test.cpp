@@ -297,7 +297,8 @@ Test(Stack, unmap_refused) {
     cr_assert_eq(stack_counters().pooled_warm, 0u);
     const Stack again = acquired(32768);
     cr_assert(same(first, again));
-    cr_assert_eq(again.low()[100], 0);
+    if (!mc::testing::under_valgrind) // to which all of it is undefined
+        cr_assert_eq(again.low()[100], 0);
     stack_release(again);
     stack_trim();
     cr_assert_eq(stack_counters().slabs, 0u);

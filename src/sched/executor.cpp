@@ -3,6 +3,7 @@
 #include "base/alloc.hpp"
 #include "base/assert.hpp"
 #include "sched/runtime.hpp"
+#include "sched/switch.hpp"
 
 #include <algorithm>
 #include <new>
@@ -16,9 +17,9 @@ constexpr int64_t first_closed_check_ns = 1'000'000;
 constexpr int64_t last_closed_check_ns = 1'000'000'000;
 constexpr uint64_t idle_stack_bytes = 65'536;   // steps run there
 
-Parking task_ended; // the address alone: "the task that was left has ended"
-
 } // namespace
+
+Parking Executor::task_ended_;
 
 TaskSlab &task_slab() noexcept {
     static constinit TaskSlab slab;
@@ -74,42 +75,13 @@ void Executor::release_thread() noexcept {
 
 // --- switches ---------------------------------------------------------------------------------------------------------
 
-inline void Executor::jump(Task *to) noexcept {
-    Task *self = thread_.running;
-    thread_.running = to;
-    sync::handoff_release(this); // the executor orders its tasks; TSan can not see that by itself
-    arrive(fiber::context_switch(self->context(), to->context()));
-}
-
-inline Executor &Executor::arrive(fiber::Context *previous) noexcept {
-    Task *left = static_cast<Task *>(previous);
-    Executor &here = *left->executor; // it ran here until now: no thread-local is read across a switch
-    sync::handoff_acquire(&here);
-    if (here.parking_ != nullptr)
-        here.complete(left);
-    // Only now, with no lock held any more, may others be woken.
-    if (--here.switches_left_ == 0 || here.inbox_.maybe_nonempty())
-        here.poll();
-    return here;
-}
-
 Executor &Executor::arrive_new(fiber::Context *previous) noexcept { return arrive(previous); }
 
-inline void Executor::complete(Task *left) noexcept {
-    Parking *parking = parking_;
-    parking_ = nullptr;
-    if (parking == &task_ended)
-        reap(left);
-    else
-        complete_parking(*parking);
-}
-
-inline void Executor::complete_parking(Parking &parking) noexcept {
+void Executor::complete_parking(Parking &parking) noexcept {
     Task *task = parking.task;
     if (parking.deadline_ns != INT64_MAX)
         timers_.arm(task->timer());
-    if (parking.scope != nullptr && !parking.scope->enter(parking.scope_wait))
-        (void)claim_and_wake(task, parking.epoch, WakeReason::cancelled, 0); // still parking: requeued below
+    enter_scope(parking); // cancelled already: we are still parking, and requeued below
     if (parking.commit != nullptr)
         parking.commit(parking);
     // After this the task may run elsewhere: nothing of it is touched any more.
@@ -117,24 +89,10 @@ inline void Executor::complete_parking(Parking &parking) noexcept {
         queue_.push_tail(task);
 }
 
-// A step's turn is the idle context's: that is the stack it runs on.
-inline Task *Executor::next_task() noexcept {
-    Task *head = queue_.head();
-    if (head == nullptr || head->kind == Kind::step) [[unlikely]]
-        return idle_;
-    head->word.start();
-    return head;
-}
-
-void Executor::switch_away(Parking &parking) noexcept {
-    queue_.remove(thread_.running);
-    parking_ = &parking;
-    jump(next_task());
-}
-
-void Executor::run_out_of_turn(Task *task) noexcept {
-    thread_.running->word.make_runnable();
-    jump(task);
+void Executor::run_new(Task *task) noexcept {
+    task->word.start();
+    queue_.push_tail(task);
+    run_out_of_turn(task);
 }
 
 void Executor::yield() noexcept {
@@ -151,7 +109,7 @@ void Executor::yield() noexcept {
 void Executor::finish_running() noexcept {
     Task *self = thread_.running;
     queue_.remove(self);
-    parking_ = &task_ended;
+    parking_ = &task_ended_;
     Task *to = next_task();
     thread_.running = to;
     sync::handoff_release(this);
@@ -166,15 +124,36 @@ void Executor::reap(Task *ended) noexcept {
     task_left(*ended, &task_cache_);
 }
 
+// --- parking and waking -----------------------------------------------------------------------------------------------
+
+WakeReason park(ThreadContext &thread, Parking &parking) noexcept {
+    Task *task = thread.running;
+    const bool timed = parking.deadline_ns != INT64_MAX;
+    if (timed)
+        task->action = &park_timeout;
+    if (parking.scope != nullptr)
+        new (&parking.scope_wait) ScopeWait{{}, task, 0};
+    const WakeReason reason = leave(thread, parking);
+    // `thread` may be another thread's by now.
+    if (timed && reason != WakeReason::timed_out && task->executor != nullptr)
+        task->executor->timers().cancel(task->timer());
+    if (parking.scope != nullptr)
+        parking.scope->leave(parking.scope_wait);
+    return reason;
+}
+
 // --- queue, inbox, timers ---------------------------------------------------------------------------------------------
 
+void Executor::enqueue_from_outside(Task *task) noexcept {
+    inbox_.push(task);
+    driver_.wake(); // after the push: see wake_word.hpp
+}
+
 void Executor::enqueue(Task *task) noexcept {
-    if (current() == &thread_) {
+    if (current() == &thread_)
         queue_.push_tail(task);
-    } else {
-        inbox_.push(task);
-        driver_.wake(); // after the push: see wake_word.hpp
-    }
+    else
+        enqueue_from_outside(task);
 }
 
 void Executor::drain_inbox() noexcept {

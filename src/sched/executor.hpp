@@ -24,6 +24,14 @@ class Executor;
 // The ended task's stack is gone. Frees its slot when nobody can join it any more; defined in spawn.cpp.
 void task_left(Task &task, TaskSlab::Cache *cache) noexcept;
 
+// park.cpp: registering with a scope, or being cancelled by it at once.
+void enter_scope(Parking &parking) noexcept;
+
+// park.cpp: parking's half for threads that own no executor, and waking what does not run here.
+void park_foreign(Task &task, Parking &parking) noexcept;
+void wake_elsewhere(Task *task) noexcept;
+extern const Timer::Action park_timeout;
+
 // What the thread slot points to: who runs on this thread. Of an executor's owner it is part of the executor.
 struct ThreadContext {
     Executor *executor = nullptr; // null: a foreign thread
@@ -52,8 +60,9 @@ public:
     fiber::StackCache &stack_cache() noexcept { return stack_cache_; }
     fiber::AltStack &alt_stack() noexcept { return alt_stack_; }
 
-    // Makes a runnable task join the tail. Any thread.
+    // Makes a runnable task join the tail. Any thread; the second form when it is known not to be the owner's.
     void enqueue(Task *task) noexcept;
+    void enqueue_from_outside(Task *task) noexcept;
 
     // The running task gives up the turn.
     void yield() noexcept;
@@ -63,6 +72,8 @@ public:
     void switch_away(Parking &parking) noexcept;
     // A queued task runs at once, out of turn.
     void run_out_of_turn(Task *task) noexcept;
+    // A new task joins the tail and runs at once.
+    void run_new(Task *task) noexcept;
     // The running task has ended.
     [[noreturn]] void finish_running() noexcept;
     // What a new fiber does first: the executor that it runs on.
@@ -95,6 +106,7 @@ private:
     // owner thread only
     ThreadContext thread_;
     RunQueue queue_;
+    static Parking task_ended_;  // its address alone, in parking_: the task that was left has ended
     Parking *parking_ = nullptr; // of the task that was left last; completed by the side that arrives
     uint32_t switches_left_ = 1; // until the next poll
     uint32_t poll_interval_ = 1; // in switches; adapts to what a switch costs here

@@ -4,7 +4,7 @@
 //   2. park() moves its word to parking and jumps to the next task with the locks held (a lock crosses one switch).
 //   3. The first thing that the next task does, still inside its own call, is to complete the parking: arm the timer, enter
 //      the scope, then `commit`, which registers with what is waited for and gives the locks back, last.
-//   4. It publishes parked; or, when a waker came meanwhile, requeues the task. Only now may the stack be resumed.
+//   4. It publishes parked (a wait without timer and scope does that just before 3's last unlock: nobody else knows of it); or, when a waker came meanwhile, requeues the task. Only now may the stack be resumed.
 // A foreign thread does 3 and 4 itself, then sleeps on its parker.
 //
 // commit never allocates, wakes another task or calls a user.
@@ -20,15 +20,25 @@ namespace mc::sched {
 struct ThreadContext;
 
 struct Parking {
+    using Commit = void (*)(Parking &);
+
+    Parking() noexcept {}
+    Parking(Commit c, int64_t deadline, Scope *s) noexcept : commit(c), deadline_ns(deadline), scope(s) {}
+
+    // Nothing but what commit registers can end the wait.
+    bool quiet() const noexcept { return commit != nullptr && deadline_ns == INT64_MAX && scope == nullptr; }
+
     // Registers the task (with `epoch`) and gives the locks back; may be null. Runs on another stack than the waiter's.
-    void (*commit)(Parking &) = nullptr;
+    Commit commit = nullptr;
     int64_t deadline_ns = INT64_MAX;
     Scope *scope = nullptr;
 
     // set by park()
-    Task *task = nullptr;
-    uint64_t epoch = 0;
-    ScopeWait scope_wait;
+    Task *task;
+    uint64_t epoch;
+    union { // constructed when there is a scope
+        ScopeWait scope_wait;
+    };
 };
 
 // Blocks the calling task until a claim on (task, epoch) has been woken. Returns why; the waker's value is in
@@ -39,14 +49,11 @@ WakeReason park(ThreadContext &thread, Parking &parking) noexcept;
 // The status code that a blocking call returns for a reason other than ready.
 int32_t status_of(WakeReason reason) noexcept;
 
-// Wakes the task on which the caller holds the claim: it joins the tail of its queue. Any thread, no locks held.
+// Wakes the task on which the caller holds the claim: it joins the tail of its queue. Any thread, no locks held. (switch.hpp
+// has forms that save the look at which thread this is, or that hand the processor over.)
 void wake(Task *task, TaskWord::Claim claim) noexcept;
 
 // The same for a claim by one waker that needs nothing in between: claims, and if it wins, says why and wakes.
 bool claim_and_wake(Task *task, uint64_t epoch, WakeReason reason, int32_t value) noexcept;
-
-// Wakes the task by running it at once, out of turn, when that is possible here (its executor is the caller's, nothing
-// forbids a switch); else as wake().
-void wake_handing_over(ThreadContext &thread, Task *task, TaskWord::Claim claim) noexcept;
 
 } // namespace mc::sched

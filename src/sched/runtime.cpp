@@ -72,11 +72,13 @@ void thread_ends(void *slot) noexcept {
     base::destroy(reinterpret_cast<ForeignThread *>(thread));
 }
 
+#ifndef MC_SYS
 void child_after_fork() noexcept {
     // The child has one thread and may find any of our locks taken; it uses nothing of ours.
     in_forked_child.store(1, sync::relaxed);
     sync::set_thread_slot(nullptr);
 }
+#endif
 
 // For the overflow report, in a signal handler: plain reads of type-stable memory.
 bool describe_task(void *owner, uint64_t *id, char *name) noexcept {
@@ -160,8 +162,6 @@ bool all_blocked(uint64_t *signature) noexcept {
 
 } // namespace
 
-ThreadContext *current() noexcept { return static_cast<ThreadContext *>(sync::thread_slot()); }
-
 bool forked() noexcept { return in_forked_child.load(sync::relaxed) != 0; }
 
 Executor *default_executor() noexcept { return published.load(sync::acquire); }
@@ -185,15 +185,11 @@ ThreadContext *attach(int32_t *status) noexcept {
     return thread;
 }
 
-int32_t may_block(const ThreadContext &thread) noexcept { return thread.no_switch == 0 ? MC_OK : MC_E_CONTEXT; }
-
 int32_t sleep_until(ThreadContext &thread, int64_t deadline_ns, Scope *scope) noexcept {
     const int32_t refused = may_block(thread);
     if (refused != MC_OK)
         return refused;
-    Parking parking;
-    parking.deadline_ns = deadline_ns;
-    parking.scope = scope;
+    Parking parking(nullptr, deadline_ns, scope);
     return status_of(park(thread, parking));
 }
 

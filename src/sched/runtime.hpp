@@ -10,14 +10,16 @@
 namespace mc::sched {
 
 // The calling thread's context, or null when it has none (yet, or any more).
-ThreadContext *current() noexcept;
+inline ThreadContext *current() noexcept { return static_cast<ThreadContext *>(sync::thread_slot()); }
 
 // The same, made if need be: the thread becomes the owner of a runtime without one, else it is registered as foreign.
 // Null on failure, with the code in *status: MC_E_FORKED or MC_E_NOMEM.
 ThreadContext *attach(int32_t *status) noexcept;
 
 // MC_OK, or MC_E_CONTEXT where a blocking call is not allowed (inside tx, on a step's stack).
-int32_t may_block(const ThreadContext &thread) noexcept;
+inline int32_t may_block(const ThreadContext &thread) noexcept {
+    return thread.no_switch == 0 ? MC_OK : MC_E_CONTEXT;
+}
 
 // True in a forked child of a process that used the library.
 bool forked() noexcept;

@@ -120,6 +120,7 @@ void consume(Task &task) noexcept {
 }
 
 struct JoinParking : Parking {
+    using Parking::Parking;
     Task *joined = nullptr;
     JoinWait wait;
 
@@ -134,10 +135,7 @@ struct JoinParking : Parking {
 
 // Under the task's join_lock, which it gives back. MC_OK: woken by the end, look again.
 int32_t wait_for_end(ThreadContext &thread, Task &task, int64_t deadline_ns, Scope *scope) noexcept {
-    JoinParking parking;
-    parking.commit = JoinParking::commit_join;
-    parking.deadline_ns = deadline_ns;
-    parking.scope = scope;
+    JoinParking parking(JoinParking::commit_join, deadline_ns, scope);
     parking.joined = &task;
     const WakeReason reason = park(thread, parking);
     if (reason == WakeReason::ready)
@@ -189,9 +187,7 @@ int32_t spawn(ThreadContext *thread, Executor &executor, const SpawnRequest &req
     if (request.handle != nullptr)
         *request.handle = issue_handle(task, base::HandleKind::task);
     if (here && request.run_at_once && thread->no_switch == 0) {
-        task->word.start();
-        executor.queue().push_tail(task);
-        executor.run_out_of_turn(task);
+        executor.run_new(task);
     } else {
         task->word.make_runnable();
         executor.enqueue(task);

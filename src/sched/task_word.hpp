@@ -13,6 +13,7 @@
 //              the task, yielding                     runnable
 //              the task, ending                       idle
 //   parking    the executor, after the switch away    parked              (keeps CLAIMED)
+//              (with every lock held under which the wait is registered, a plain store does: see park_quietly)
 //              the waker that holds the claim         notified
 //   notified   the executor, after the switch away    runnable, and it requeues the task
 //   parked     the waker that holds the claim         runnable, and it enqueues the task; or running, and it jumps to it
@@ -109,6 +110,11 @@ public:
 
     // The executor that dequeued the task, or the task when a foreign thread's wait has ended.
     void start() noexcept { set_phase(Phase::running); }
+    // As publish_parked, for a wait that is registered with nothing yet but what the locks guard that the caller holds and
+    // is about to give back: nobody can have claimed it, so the read-modify-write is saved. Must come before that unlock,
+    // or a claim between the two would be overwritten.
+    void park_quietly(uint64_t epoch) noexcept { word_.store(make(epoch, Phase::parked), sync::release); }
+
     // The task, which stays in its queue (yield), or spawn.
     void make_runnable() noexcept { set_phase(Phase::runnable); }
     // The task's end.

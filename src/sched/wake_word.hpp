@@ -27,7 +27,8 @@ public:
         // last look before the announcement.
         if (word_.compare_exchange_strong(seen, parked, sync::acq_rel, sync::acquire))
             return true;
-        word_.store(running, sync::relaxed); // notified: only we move it on from there
+        // An exchange, not a store: another waker may have come since, and its work must be seen by the look that follows.
+        (void)word_.exchange(running, sync::acquire); // acquire: pairs with wake's release
         return false;
     }
 

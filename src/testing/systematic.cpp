@@ -1,5 +1,5 @@
-// See systematic.hpp: exploration in builds without the systematic twin, a loop over real threads. The other builds' is in
-// systematic_explorer.cpp.
+// See systematic.hpp: exploration in builds without the systematic twin, a loop over real threads. The other builds'
+// is in systematic_explorer.cpp.
 #if !defined(MC_SYS)
 #include "testing/systematic.hpp"
 
@@ -9,8 +9,8 @@
 
 namespace mc::testing {
 
-// A thread of its own for each run, so that the body's thread begins and ends as a virtual one does: with an empty slot,
-// and with the exit hook.
+// A thread of its own for each run, so that the body's thread begins and ends as a virtual one does: with an empty
+// slot, and with the exit hook.
 Explored explore(const Exploration &exploration, const std::function<void()> &body) {
     Explored explored;
     for (; explored.runs < exploration.real_runs; ++explored.runs) {

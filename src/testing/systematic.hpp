@@ -1,21 +1,25 @@
 // Exploration of concurrent code: one body, run again and again under different interleavings. For tests.
 //
-// The body starts its threads through mc::sync::thread (code under test that starts threads does too) and states its claims with check().
-// In MC_SYS builds (the `sys` preset) its threads are virtual, and explore() goes through the interleavings, the stale values that the
-// memory orders allow, early timeouts and spurious returns: exhaustively within budgets, or by seeds. In other builds the same body runs
-// `real_runs` times on real threads. So one test source serves both twins:
+// The body starts its threads through mc::sync::thread (code under test that starts threads does too) and states its
+// claims with check(). In MC_SYS builds (the `sys` preset) its threads are virtual, and explore() goes through the
+// interleavings, the stale values that the memory orders allow, early timeouts and spurious returns: exhaustively
+// within budgets, or by seeds. In other builds the same body runs `real_runs` times on real threads. So one test
+// source serves both twins:
 //
 //     Test(Flag, publishes_its_payload) {
 //         mc::testing::expect_pass({.name = "Flag/publishes_its_payload"}, [] {
-//             Flag flag;                                         // fresh in each run
-//             mc::testing::Thread reader([&] { if (flag.is_set()) mc::testing::check(flag.payload() == 7, "payload"); });
+//             Flag flag; // fresh in each run
+//             mc::testing::Thread reader([&] {
+//                 if (flag.is_set())
+//                     mc::testing::check(flag.payload() == 7, "an old payload");
+//             }); // joins at the end of its scope
 //             flag.set(7);
-//         });                                                    // reader joins
+//         });
 //     }
 //
-// What a body must keep to: nothing survives from run to run (state that does changes later runs, and a search then fails as "not
-// deterministic"; warm caches up before, or explore by seeds); time, randomness and waiting only through mc::sync and choose(). A loop
-// that waits must call cpu_relax or thread_yield.
+// What a body must keep to: nothing survives from run to run but what the first run fills for good (what does changes
+// later runs, and an exhaustive search fails as "not deterministic": then isolate the runs, or explore by seeds); time,
+// chance and waiting come only from mc::sync and choose(); a loop that waits calls cpu_relax or thread_yield.
 //
 // Callers: a test's thread; one exploration at a time. check, choose, label, Data: any thread of a body.
 #pragma once
@@ -38,16 +42,17 @@ struct Exploration {
     const char *name = ""; // "Suite/test", for the command that replays a failure
     Search search = Search::exhaustive;
 
-    // Budgets of one run. A preemption: a switch away from a thread that could go on (seeds: without a limit). A stale read: a load of
-    // another store than the newest (seeds: without a limit). A timeout: a deadline that passes although some thread could run. Spurious:
-    // a futex_wait or a weak compare-exchange that ends for no reason.
+    // Budgets of one run. A preemption: a switch away from a thread that could go on (seeds: without a limit). A
+    // stale read: a load of another store than the newest (seeds: without a limit). A timeout: a deadline that passes
+    // although some thread could run. Spurious: a futex_wait or a weak compare-exchange that ends for no reason.
     int preemptions = 2;
     int stale = 2;
     int timeouts = 1;
     int spurious = 1;
 
-    std::uint64_t max_runs = 3'000'000; // an exhaustive search that is not complete by then ends, and passes as incomplete
-    std::uint32_t max_steps = 20'000;   // a run that takes more has failed
+    std::uint64_t max_runs =
+        3'000'000; // an exhaustive search that is not complete by then ends, and passes as incomplete
+    std::uint32_t max_steps = 20'000; // a run that takes more has failed
 
     std::uint64_t seeds = 2'000;
     std::uint64_t first_seed = 1;
@@ -75,15 +80,16 @@ struct Explored {
     std::string command; // the command that does
 };
 
-// Runs until a run fails or all have been run. In builds without the systematic twin nothing comes back from a failure: check() aborts.
-// With MC_SYS_REPLAY in the environment, an exploration that it names makes that one run, and prints all of it.
+// Runs until a run fails or all have been run. In builds without the systematic twin nothing comes back from a
+// failure: check() aborts. With MC_SYS_REPLAY in the environment, an exploration that it names makes that one run,
+// and prints all of it.
 Explored explore(const Exploration &exploration, const std::function<void()> &body);
 
 // Explores and fails the test, with the report, if a run fails.
 Explored expect_pass(const Exploration &exploration, const std::function<void()> &body);
 
-// For planted bugs: explores and fails the test unless a run fails and says `what` (a part of its line). Runs nothing in builds without
-// the systematic twin.
+// For planted bugs: explores and fails the test unless a run fails and says `what` (a part of its line). Runs nothing
+// in builds without the systematic twin.
 Explored expect_fail(Exploration exploration, const char *what, const std::function<void()> &body);
 
 // A claim of a body. Any thread and any stack; the text is a printf format.
@@ -99,7 +105,8 @@ void label_thread(const char *text);
 // A thread of a body, from a lambda; joins when it goes.
 class Thread {
 public:
-    template <class Body> explicit Thread(Body body, const char *label = nullptr) : body_(std::move(body)), label_(label) {
+    template <class Body>
+    explicit Thread(Body body, const char *label = nullptr) : body_(std::move(body)), label_(label) {
         check(thread_.start(run, this), "no thread");
     }
     ~Thread() { join(); }
@@ -121,8 +128,8 @@ private:
     sync::thread thread_;
 };
 
-// Plain data of a body. The systematic twin checks that accesses are ordered (TSan does in its build), which shows that a
-// word's release and acquire do publish what they should.
+// Plain data of a body. The systematic twin checks that accesses are ordered (TSan does in its build), which shows
+// that a word's release and acquire do publish what they should.
 template <class T> class Data {
 public:
     Data() { sync::note_fresh(this); }

@@ -11,7 +11,7 @@ void Choices::use_path(std::vector<unsigned> path) {
     seeded_ = false;
     nodes_.clear();
     for (unsigned taken : path)
-        nodes_.push_back({0, taken}); // 0 options: not known yet
+        nodes_.push_back({0, taken, 0});
 }
 
 void Choices::use_seed(std::uint64_t seed) {
@@ -20,20 +20,21 @@ void Choices::use_seed(std::uint64_t seed) {
     nodes_.clear();
 }
 
-void Choices::begin_run() {
+void Choices::begin_run(const std::uint64_t &signature) {
+    signature_ = &signature;
     depth_ = 0;
     diverged_ = false;
     if (!seeded_)
         return;
     nodes_.clear();
     state_ = seed_;
-    switch_one_in_ = 2u << below(5);
+    switch_one_in_ = 2u << below(4);
     unusual_one_in_ = below(5) == 0 ? 0 : 2u << below(4);
     ranking_ = below(4) == 0;
     points_ = 0;
     for (std::uint32_t &rank : rank_)
         rank = 1000 + below(1'000'000);
-    const unsigned length = 32u << below(8); // as if the run had so many points
+    const unsigned length = 8u << below(9); // as if the run had so many points
     for (std::uint64_t &point : demote_at_)
         point = below(length);
 }
@@ -47,7 +48,7 @@ std::uint64_t Choices::next_random() {
 }
 
 unsigned Choices::record(unsigned n, unsigned taken) {
-    nodes_.push_back({n, taken});
+    nodes_.push_back({n, taken, *signature_});
     return taken;
 }
 
@@ -58,8 +59,8 @@ unsigned Choices::follow(unsigned n) {
     }
     Choice &node = nodes_[depth_++];
     if (node.options == 0)
-        node.options = n;
-    if (node.options != n || node.taken >= n) {
+        node = {n, node.taken, *signature_};
+    if (node.options != n || node.taken >= n || node.before != *signature_) {
         diverged_ = true;
         return 0;
     }

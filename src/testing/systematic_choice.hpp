@@ -1,9 +1,12 @@
-// The systematic twin's choices: every decision of a run is asked for here, as "one of n", so that a run is a sequence of small numbers.
+// The systematic twin's choices: every decision of a run is asked for here, as "one of n", so that a run is a
+// sequence of small numbers.
 //
 // Callers: the engine, on the exploring OS thread. Between runs the explorer says where the answers come from:
-//  - a path: the given answers, then always 0 (stay with the thread, read the newest). advance() steps to the next path in depth-first
+//  - a path: the given answers, then always 0 (stay with the thread, read the newest). advance() steps to the next
+//    path in depth-first
 //    order, so repeated runs go through all of them;
-//  - a seed: a generator, in one of two temperaments. A walk switches with the same probability at each point; a ranking (the PCT
+//  - a seed: a generator, in one of two temperaments. A walk switches with the same probability at each point; a
+//    ranking (the PCT
 //    scheduler of Burckhardt et al., 2010) gives threads random priorities and lowers the running one's at a few random points, which
 //    finds bugs of few, far apart orderings better. Probabilities are drawn from the seed as well.
 //
@@ -25,8 +28,9 @@ struct Candidate {
 };
 
 struct Choice {
-    std::uint32_t options;
+    std::uint32_t options; // 0: not known yet
     std::uint32_t taken;
+    std::uint64_t before; // the order signature of the run when the question came
 };
 
 // The choices of a run, for another process.
@@ -42,7 +46,8 @@ class Choices {
 public:
     void use_path(std::vector<unsigned> path);
     void use_seed(std::uint64_t seed);
-    void begin_run();
+    // The signature is the run's own, as it grows: by it a search notices a body that goes another way than before.
+    void begin_run(const std::uint64_t &signature);
 
     // One of n >= 2, each as good as the others.
     unsigned pick(unsigned n);
@@ -55,7 +60,8 @@ public:
 
     // Path source: makes the next run differ; false when all have been.
     bool advance();
-    // Path source: the body asked other questions than in the run before, so its runs do not depend on the choices alone.
+    // Path source: the body asked other questions than in the run before, so its runs do not depend on the choices
+    // alone.
     bool diverged() const { return diverged_ || (!seeded_ && depth_ < nodes_.size()); }
     // The answers of this run so far: "12-1.0-3" is twelve zeros, a one, a three; trailing zeros are left out.
     std::string path() const;
@@ -73,6 +79,7 @@ private:
     unsigned ranked(const Candidate *candidates, unsigned n);
 
     bool seeded_ = false;
+    const std::uint64_t *signature_ = nullptr;
     std::vector<Choice> nodes_;
     std::size_t depth_ = 0;
     bool diverged_ = false;

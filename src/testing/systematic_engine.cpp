@@ -70,6 +70,7 @@ void Engine::reset(const Limits &limits, Choices &choices, const std::function<v
     choices_ = &choices;
     body_ = &body;
     outcome_ = {};
+    choices.begin_run(outcome_.signature);
     memory_.reset();
     data_.clear();
     log_.clear();
@@ -92,6 +93,7 @@ Outcome Engine::run(const Limits &limits, Choices &choices, const std::function<
     reset(limits, choices, body);
     Thread &first = make_thread(0, nullptr, nullptr);
     first.view.clear();
+    first.label = "body";
     engine_here = this;
     running_here = true;
     jump(*explorer_, first);
@@ -219,7 +221,8 @@ void Engine::thread_join(int number, const void *caller) {
 void Engine::count_step() {
     clock_ += step_ns;
     if (++steps_ > limits_.steps)
-        fail("no end within " + std::to_string(limits_.steps) + " steps: a livelock, or Exploration::max_steps is too low");
+        fail("no end within " + std::to_string(limits_.steps) +
+             " steps: a livelock, or Exploration::max_steps is too low");
 }
 
 void Engine::point() {
@@ -233,7 +236,8 @@ void Engine::point() {
 
 void Engine::yield() {
     count_step();
-    clock_ += yield_ns << std::min(idle_rounds_, 20u); // where nothing happens time flies, so loops until a deadline end
+    clock_ +=
+        yield_ns << std::min(idle_rounds_, 20u); // where nothing happens time flies, so loops until a deadline end
     yielded_ |= self();
     if (++current_->yields >= patience)
         patient_ |= self();

@@ -1,5 +1,5 @@
-// The systematic twin's engine: runs a body whose threads are all virtual (fibers of the exploring OS thread), one at a time, and asks
-// Choices at each operation who goes next and what a load reads.
+// The systematic twin's engine: runs a body whose threads are all virtual (fibers of the exploring OS thread), one at
+// a time, and asks Choices at each operation who goes next and what a load reads.
 //
 // Callers: the explorer (run), and, through systematic_ops.hpp, the code under test.
 //
@@ -7,11 +7,13 @@
 //
 //   absent -> ready <-> { asleep (futex), at_mutex, joining } ... ready -> finished -> absent (joined)
 //
-// A choice point comes before each operation; the operation itself is then atomic. Switching while the running thread could go on is a
-// preemption and costs from its budget; where it blocks, ends or yields, the next thread is a free choice.
+// A choice point comes before each operation; the operation itself is then atomic. Switching while the running thread
+// could go on is a preemption and costs from its budget; where it blocks, ends or yields, the next thread is a free
+// choice.
 //
-// Code under test may itself switch stacks inside a virtual thread (the library's microthreads do): a virtual thread is wherever it was
-// when it was left. What the C++ runtime and libc keep for an OS thread is exchanged at each switch: caught exceptions, errno.
+// Code under test may itself switch stacks inside a virtual thread (the library's microthreads do): a virtual thread
+// is wherever it was when it was left. What the C++ runtime and libc keep for an OS thread is exchanged at each
+// switch: caught exceptions, errno.
 //
 // A run that fails is left where it stands: its stacks are not unwound, so what it held leaks.
 #pragma once
@@ -66,7 +68,7 @@ struct VirtualThread {
     void *slot = nullptr;
 
     View view;
-    Stamp epoch = 0; // its own component of views, as it is newest
+    Stamp epoch = 0;                        // its own component of views, as it is newest
     std::vector<std::uint8_t> stale_streak; // by location: stale reads in a row
     unsigned steps_in_a_row = 0;
     unsigned yields = 0; // since everybody else yielded or blocked
@@ -162,7 +164,8 @@ private:
         idle_rounds_ = 0;
     }
     void note(Event event);
-    void note_plain(Op op, const void *caller, const Location *location, std::uint64_t read = 0, std::uint64_t wrote = 0);
+    void note_plain(Op op, const void *caller, const Location *location, std::uint64_t read = 0,
+                    std::uint64_t wrote = 0);
     unsigned wake_sleepers(const void *word, int count);
 
     // Report (systematic_report.cpp).
@@ -178,10 +181,10 @@ private:
     Memory memory_;
     std::uint32_t steps_ = 0;
     std::int64_t clock_ = 0;
-    unsigned idle_rounds_ = 0; // times that all had yielded since a value changed
+    unsigned idle_rounds_ = 0;                                      // times that all had yielded since a value changed
     int preemptions_ = 0, stale_ = 0, timeouts_ = 0, spurious_ = 0; // left
-    void **caught_here_ = nullptr;       // the C++ runtime's words for this OS thread
-    std::vector<std::pair<unsigned, Event>> log_; // verbose: all events, with their threads
+    void **caught_here_ = nullptr;                                  // the C++ runtime's words for this OS thread
+    std::vector<std::pair<unsigned, Event>> log_;                   // verbose: all events, with their threads
 
     // Threads. Masks are disjoint views of their states, for speed.
     std::unique_ptr<Thread> explorer_; // the OS thread's own stack
@@ -201,6 +204,5 @@ private:
     };
     std::unordered_map<const void *, Access> data_;
 };
-
 
 } // namespace mc::testing::sys

@@ -4,7 +4,6 @@
 
 #include "testing/test.hpp"
 
-#include <cerrno>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -105,8 +104,14 @@ void Explorer::by_seeds() {
     }
 }
 
-// Few preemptions first: the first failure found is then a simple one, and the runs that are made twice are few.
+// Few preemptions first: the first failure found is then a simple one, and the runs that are made twice are few. A
+// run before them all fills what is filled once in a process and would else be taken for a body that is not
+// deterministic.
 void Explorer::exhaustively() {
+    source_ = "p0:";
+    choices_.use_path({});
+    if (!run(limits(0, exploration_.stale)))
+        return;
     for (int preemptions = 0; preemptions <= exploration_.preemptions; ++preemptions)
         if (!search(preemptions))
             return;
@@ -127,17 +132,17 @@ bool Explorer::search(int preemptions) {
 }
 
 bool Explorer::run(const Limits &limits) {
-    choices_.begin_run();
-    Outcome outcome = exploration_.isolate ? isolation_.run(engine_, limits, choices_, body_)
-                                           : engine_.run(limits, choices_, body_);
+    Outcome outcome =
+        exploration_.isolate ? isolation_.run(engine_, limits, choices_, body_) : engine_.run(limits, choices_, body_);
     ++explored_.runs;
     explored_.steps += outcome.steps;
     explored_.signature = outcome.signature;
     signatures_.insert(outcome.signature);
     if (!outcome.failed && choices_.diverged()) {
         outcome.failed = true;
-        outcome.what = "not deterministic: with the same choices so far the body went another way than before; something "
-                       "survives from run to run, or it asks real time or chance";
+        outcome.what =
+            "not deterministic: with the same choices so far the body went another way than before; something "
+            "survives from run to run, or it asks real time or chance";
         outcome.report = outcome.what + "\n";
     }
     if (outcome.failed)
@@ -156,7 +161,8 @@ void Explorer::failed(const Outcome &outcome) {
     explored_.replay = replay_string();
     explored_.command = command();
     if (!exploration_.quiet || verbose_ || assertion_failed_)
-        say("FAILED in run " + std::to_string(explored_.runs), outcome.report + "  to repeat it: " + explored_.command + "\n");
+        say("FAILED in run " + std::to_string(explored_.runs),
+            outcome.report + "  to repeat it: " + explored_.command + "\n");
 }
 
 void Explorer::say(const std::string &headline, const std::string &report) const {
@@ -169,7 +175,7 @@ std::string Explorer::replay_string() const {
 }
 
 std::string Explorer::command() const {
-    std::string text = "MC_SYS_REPLAY=" + replay_string() + " ./build/sys/" + program_invocation_short_name;
+    std::string text = "MC_SYS_REPLAY=" + replay_string() + " ./build/sys/" + program_name();
     return test_.empty() ? text : text + " --filter " + test_;
 }
 
@@ -258,7 +264,8 @@ Explored expect_fail(Exploration exploration, const char *what, const std::funct
     Explored explored = explore(exploration, body);
     cr_assert(explored.failed, "the planted bug was not found in %llu runs: %s",
               static_cast<unsigned long long>(explored.runs), what);
-    cr_assert(explored.what.find(what) != std::string::npos, "found \"%s\" instead of \"%s\"", explored.what.c_str(), what);
+    cr_assert(explored.what.find(what) != std::string::npos, "found \"%s\" instead of \"%s\"", explored.what.c_str(),
+              what);
     return explored;
 }
 

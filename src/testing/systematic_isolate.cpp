@@ -65,7 +65,8 @@ void Isolation::leave_word(const Outcome &outcome, const Choices &choices) {
 
 Outcome Isolation::run(Engine &engine, const Limits &limits, Choices &choices, const std::function<void()> &body) {
     if (!shared_) {
-        void *memory = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        void *memory =
+            mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (memory == MAP_FAILED)
             give_up("systematic twin: mmap");
         shared_ = static_cast<Shared *>(memory);

@@ -1,8 +1,9 @@
-// Runs in a process of their own each: for bodies that leave something behind (caches, counters, a runtime's globals), and for
-// those that may crash.
+// Runs in a process of their own each: for bodies that leave something behind (caches, counters, a runtime's
+// globals), and for those that may crash.
 //
-// Callers: the explorer, on the test's thread. The child inherits engine and choices, makes one run, and leaves what the parent needs in
-// shared memory: the outcome and the choices that were made. Costs a fork a run (a few hundred microseconds).
+// Callers: the explorer, on the test's thread. The child inherits engine and choices, makes one run, and leaves what
+// the parent needs in shared memory: the outcome and the choices that were made. Costs a fork a run (a few hundred
+// microseconds).
 #pragma once
 
 #include "testing/systematic_choice.hpp"

@@ -1,22 +1,27 @@
-// The systematic twin's memory: what an atomic load may return. A model of C++20's orders by views, without threads, choices or clocks.
+// The systematic twin's memory: what an atomic load may return. A model of C++20's orders by views, without threads,
+// choices or clocks.
 //
 // Callers: the engine, on the exploring OS thread.
 //
-// A location keeps its last stores, each with a stamp (its place in the location's modification order). A thread has a view: for each
-// location the oldest stamp that it may still read. So
-//  - a load may return any kept store that is not older than the thread's view: one mechanism for store buffers and stale loads;
+// A location keeps its last stores, each with a stamp (its place in the location's modification order). A thread has
+// a view: for each location the oldest stamp that it may still read. So
+//  - a load may return any kept store that is not older than the thread's view: one mechanism for store buffers and
+//    stale loads;
 //  - a release store carries the writer's view; an acquire load that reads it joins that view into its own;
-//  - a read-modify-write reads the newest store, and its message includes that of the store that it replaces (release sequences);
-//  - a seq_cst load reads nothing older than what a seq_cst operation on the same location has written or read before. That is all that
-//    seq_cst adds: it orders seq_cst operations among themselves, and does not flush what else a thread has stored. (Joining whole views
-//    at each seq_cst operation would be simpler and would hide the bug of a relaxed store followed by a seq_cst load.)
+//  - a read-modify-write reads the newest store, and its message includes that of the store that it replaces (release
+//    sequences);
+//  - a seq_cst load reads nothing older than what a seq_cst operation on the same location has written or read before.
+//    That is all that seq_cst adds: it orders seq_cst operations among themselves, and does not flush what else a thread
+//    has stored. (Joining whole views at each seq_cst operation would be simpler, and would hide the bug of a relaxed
+//    store that is followed by a seq_cst load.)
 //  - a relaxed store carries nothing. There are no fences in sync.hpp, so there are none here.
 //
-// Not modelled, so mutants that only these would catch survive: stores that take a place in the modification order before stores that
-// exist already (two threads that each write both of two words), and loads of values that are stored later (load buffering, reordered
-// relaxed read-modify-writes).
+// Not modelled, so mutants that only these would catch survive: stores that take a place in the modification order
+// before stores that exist already (two threads that each write both of two words), and loads of values that are
+// stored later (load buffering, reordered relaxed read-modify-writes).
 //
-// Views also say what has happened before what (each thread has a component of its own), which serves the race check of plain data.
+// Views also say what has happened before what (each thread has a component of its own), which serves the race check
+// of plain data.
 #pragma once
 
 #include <algorithm>
@@ -97,13 +102,14 @@ public:
     Memory();
     void reset();
 
-    // The location of a word, brought up to date with the memory: a word that was constructed, zeroed or written as plain memory since
-    // its last use begins a new life with what stands there. The reference is good until the next call.
+    // The location of a word, brought up to date with the memory: a word that was constructed, zeroed or written as
+    // plain memory since its last use begins a new life with what stands there. The reference is good until the next
+    // call.
     Location &word(const void *at, unsigned size);
     // The same for a mutex, whose bytes mean nothing.
     Location &mutex(const void *at);
-    // A word's constructor and destructor. The next use of the address begins a new life; with nothing constructed or written there since
-    // the destructor, the location comes back dead.
+    // A word's constructor and destructor. The next use of the address begins a new life; with nothing constructed or
+    // written there since the destructor, the location comes back dead.
     void construct(const void *at);
     void destroy(void *at, unsigned size);
     // Null when there was never an operation on it.

@@ -1,8 +1,8 @@
-// The systematic twin's operations, as base/sync.hpp calls them in MC_SYS builds. Each is one step of the virtual thread that calls it,
-// and one place where the explorer may let another thread go first.
+// The systematic twin's operations, as base/sync.hpp calls them in MC_SYS builds. Each is one step of the virtual
+// thread that calls it, and one place where the explorer may let another thread go first.
 //
-// Threads: the one OS thread that explores, while a run is on (running() is true there and then). Elsewhere, and outside runs, sync.hpp
-// goes to the operating system instead, so ordinary tests work in MC_SYS builds too.
+// Threads: the one OS thread that explores, while a run is on (running() is true there and then). Elsewhere, and
+// outside runs, sync.hpp goes to the operating system instead, so ordinary tests work in MC_SYS builds too.
 //
 // Words are passed as raw bits: the address names the location, the newest value always stands in memory as well.
 #pragma once
@@ -20,8 +20,8 @@ inline bool running() { return running_here; }
 std::uint64_t load(const void *at, unsigned size, std::memory_order order);
 void store(void *at, unsigned size, std::uint64_t value, std::memory_order order);
 std::uint64_t rmw(void *at, unsigned size, Rmw kind, std::uint64_t operand, std::memory_order order);
-bool compare_exchange(void *at, unsigned size, std::uint64_t &expected, std::uint64_t desired, std::memory_order success,
-                      std::memory_order failure, bool weak);
+bool compare_exchange(void *at, unsigned size, std::uint64_t &expected, std::uint64_t desired,
+                      std::memory_order success, std::memory_order failure, bool weak);
 
 // A word begins or ends its life. Not steps. destroy() overwrites it, so that a later use is noticed.
 void construct(const void *at);

@@ -28,10 +28,14 @@ std::string Engine::describe_place(const void *at) {
 
 std::string Engine::describe_wait(const Thread &thread) {
     switch (thread.state) {
-    case Thread::State::absent: return "does not exist";
-    case Thread::State::ready: return &thread == current_ ? "runs" : "could run";
-    case Thread::State::finished: return "has ended";
-    case Thread::State::joining: return "waits to join " + describe_thread(*threads_[thread.joins]);
+    case Thread::State::absent:
+        return "has ended and was joined";
+    case Thread::State::ready:
+        return &thread == current_ ? "runs" : "could run";
+    case Thread::State::finished:
+        return "has ended";
+    case Thread::State::joining:
+        return "waits to join " + describe_thread(*threads_[thread.joins]);
     case Thread::State::at_mutex: {
         const Location *location = memory_.known(thread.waits_on);
         return "waits for mutex " + describe_place(thread.waits_on) + ", held by " +

@@ -1,5 +1,5 @@
-// sync.hpp's types in MC_SYS builds: during a run they are the systematic twin's, outside one the operating system's. Included by
-// base/sync.hpp alone, which documents the interface.
+// sync.hpp's types in MC_SYS builds: during a run they are the systematic twin's, outside one the operating system's.
+// Included by base/sync.hpp alone, which documents the interface.
 #pragma once
 
 #include "testing/systematic_ops.hpp"
@@ -46,34 +46,22 @@ public:
         return compare_exchange(expected, desired, success, failure, true);
     }
 
-    T fetch_add(T operand, order o) noexcept
-        requires Integer<T>
-    {
+    T fetch_add(T operand, order o) noexcept requires Integer<T> {
         return sys::running() ? rmw(sys::Rmw::add, bits(operand), o) : word_.fetch_add(operand, o);
     }
-    T fetch_sub(T operand, order o) noexcept
-        requires Integer<T>
-    {
+    T fetch_sub(T operand, order o) noexcept requires Integer<T> {
         return sys::running() ? rmw(sys::Rmw::sub, bits(operand), o) : word_.fetch_sub(operand, o);
     }
-    T fetch_or(T operand, order o) noexcept
-        requires Integer<T>
-    {
+    T fetch_or(T operand, order o) noexcept requires Integer<T> {
         return sys::running() ? rmw(sys::Rmw::bit_or, bits(operand), o) : word_.fetch_or(operand, o);
     }
-    T fetch_and(T operand, order o) noexcept
-        requires Integer<T>
-    {
+    T fetch_and(T operand, order o) noexcept requires Integer<T> {
         return sys::running() ? rmw(sys::Rmw::bit_and, bits(operand), o) : word_.fetch_and(operand, o);
     }
-    T fetch_add(std::ptrdiff_t operand, order o) noexcept
-        requires std::is_pointer_v<T>
-    {
+    T fetch_add(std::ptrdiff_t operand, order o) noexcept requires std::is_pointer_v<T> {
         return sys::running() ? rmw(sys::Rmw::add, scaled(operand), o) : word_.fetch_add(operand, o);
     }
-    T fetch_sub(std::ptrdiff_t operand, order o) noexcept
-        requires std::is_pointer_v<T>
-    {
+    T fetch_sub(std::ptrdiff_t operand, order o) noexcept requires std::is_pointer_v<T> {
         return sys::running() ? rmw(sys::Rmw::sub, scaled(operand), o) : word_.fetch_sub(operand, o);
     }
 
@@ -137,7 +125,8 @@ private:
 };
 
 inline bool futex_wait(atomic<std::uint32_t> &word, std::uint32_t expected, std::int64_t deadline_ns) {
-    return sys::running() ? sys::futex_wait(&word, expected, deadline_ns) : os::futex_wait(&word, expected, deadline_ns);
+    return sys::running() ? sys::futex_wait(&word, expected, deadline_ns)
+                          : os::futex_wait(&word, expected, deadline_ns);
 }
 inline void futex_wake(atomic<std::uint32_t> &word, int count) {
     sys::running() ? sys::futex_wake(&word, count) : os::futex_wake(&word, count);

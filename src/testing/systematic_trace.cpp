@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstring>
 #include <dlfcn.h>
+#include <unistd.h>
 
 namespace mc::testing::sys {
 
@@ -54,12 +55,17 @@ constexpr Row rows[] = {
 
 const char *order_name(std::memory_order order) {
     switch (order) {
-    case std::memory_order_relaxed: return "relaxed";
+    case std::memory_order_relaxed:
+        return "relaxed";
     case std::memory_order_consume:
-    case std::memory_order_acquire: return "acquire";
-    case std::memory_order_release: return "release";
-    case std::memory_order_acq_rel: return "acq_rel";
-    case std::memory_order_seq_cst: return "seq_cst";
+    case std::memory_order_acquire:
+        return "acquire";
+    case std::memory_order_release:
+        return "release";
+    case std::memory_order_acq_rel:
+        return "acq_rel";
+    case std::memory_order_seq_cst:
+        return "seq_cst";
     }
     return "?";
 }
@@ -67,31 +73,53 @@ const char *order_name(std::memory_order order) {
 std::string values(const Event &event, Shape shape) {
     const std::string read = describe_value(event.read), wrote = describe_value(event.wrote);
     switch (shape) {
-    case Shape::read: return " -> " + read;
-    case Shape::wrote: return " = " + wrote;
-    case Shape::both: return " " + read + " -> " + wrote;
-    case Shape::versus: return " -> " + read + ", expected " + wrote;
-    case Shape::number: return " " + read;
-    case Shape::expects: return " of at most " + read + ": " + wrote + " woken";
+    case Shape::read:
+        return " -> " + read;
+    case Shape::wrote:
+        return " = " + wrote;
+    case Shape::both:
+        return " " + read + " -> " + wrote;
+    case Shape::versus:
+        return " -> " + read + ", expected " + wrote;
+    case Shape::number:
+        return " " + read;
+    case Shape::expects:
+        return " of at most " + read + ": " + wrote + " woken";
     case Shape::until:
         return " on " + wrote + (event.read == INT64_MAX ? "" : " until " + std::to_string(event.read) + " ns");
-    case Shape::plain: break;
+    case Shape::plain:
+        break;
     }
     return "";
 }
 
+// Module and offset, as addr2line takes them.
 std::string place(const void *caller) {
-    Dl_info info;
-    if (!caller || !dladdr(caller, &info) || !info.dli_fname)
+    static const char here = 0;
+    Dl_info info, own;
+    if (caller == nullptr || dladdr(caller, &info) == 0 || info.dli_fname == nullptr)
         return "";
+    const bool in_program = dladdr(&here, &own) != 0 && own.dli_fbase == info.dli_fbase;
     const char *slash = std::strrchr(info.dli_fname, '/');
-    char text[96];
-    std::snprintf(text, sizeof text, "  [%.60s+0x%" PRIxPTR "]", slash ? slash + 1 : info.dli_fname,
-                  reinterpret_cast<std::uintptr_t>(caller) - reinterpret_cast<std::uintptr_t>(info.dli_fbase) - 1);
-    return text;
+    const std::string module = in_program ? program_name() : slash != nullptr ? slash + 1 : info.dli_fname;
+    char offset[24];
+    std::snprintf(offset, sizeof offset, "+0x%" PRIxPTR,
+                  reinterpret_cast<std::uintptr_t>(caller) - 1 - reinterpret_cast<std::uintptr_t>(info.dli_fbase));
+    return "  [" + module + offset + "]";
 }
 
 } // namespace
+
+// Not program_invocation_name: a test runner may have started us under a name of its own.
+std::string program_name() {
+    char path[512];
+    const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+    if (length <= 0)
+        return "?";
+    path[length] = '\0';
+    const char *slash = std::strrchr(path, '/');
+    return slash != nullptr ? slash + 1 : path;
+}
 
 std::string describe_word(std::uint32_t ordinal, const char *label) {
     return "word " + std::to_string(ordinal) + (label ? std::string(" '") + label + "'" : "");

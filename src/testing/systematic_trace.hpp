@@ -1,4 +1,5 @@
-// What the systematic twin remembers of a run, for its order signature and its report. Filled by the engine, one event an operation.
+// What the systematic twin remembers of a run, for its order signature and its report. Filled by the engine, one
+// event an operation.
 #pragma once
 
 #include "testing/systematic_memory.hpp"
@@ -50,13 +51,14 @@ struct Event {
     std::memory_order order = std::memory_order_relaxed;
     std::uint8_t back = 0; // a load: how many newer stores there were
     std::uint8_t size = 0;
-    Stamp stamp = 0;          // which store of the word's life was read or written
-    std::uint64_t read = 0;   // or the deadline, the count, the thread number
-    std::uint64_t wrote = 0;  // or what was expected
+    Stamp stamp = 0;         // which store of the word's life was read or written
+    std::uint64_t read = 0;  // or the deadline, the count, the thread number
+    std::uint64_t wrote = 0; // or what was expected
     const char *label = nullptr;
     const void *caller = nullptr;
 };
 
+std::string program_name();
 std::string describe_word(std::uint32_t ordinal, const char *label);
 std::string describe_value(std::uint64_t value);
 // One line, without the thread.

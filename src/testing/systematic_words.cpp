@@ -1,4 +1,5 @@
-// See systematic_engine.hpp: what the operations of virtual threads do. Each asks for a choice point first and is atomic after it.
+// See systematic_engine.hpp: what the operations of virtual threads do. Each asks for a choice point first and is
+// atomic after it.
 #if defined(MC_SYS)
 #include "testing/systematic_engine.hpp"
 
@@ -16,17 +17,25 @@ std::uint64_t narrowed(std::uint64_t value, unsigned size) {
 
 std::uint64_t applied(Rmw kind, std::uint64_t value, std::uint64_t operand) {
     switch (kind) {
-    case Rmw::exchange: return operand;
-    case Rmw::add: return value + operand;
-    case Rmw::sub: return value - operand;
-    case Rmw::bit_or: return value | operand;
-    case Rmw::bit_and: return value & operand;
-    case Rmw::read_back: return value;
+    case Rmw::exchange:
+        return operand;
+    case Rmw::add:
+        return value + operand;
+    case Rmw::sub:
+        return value - operand;
+    case Rmw::bit_or:
+        return value | operand;
+    case Rmw::bit_and:
+        return value & operand;
+    case Rmw::read_back:
+        return value;
     }
     return value;
 }
 
-constexpr Op op_of(Rmw kind) { return static_cast<Op>(static_cast<unsigned>(Op::exchange) + static_cast<unsigned>(kind)); }
+constexpr Op op_of(Rmw kind) {
+    return static_cast<Op>(static_cast<unsigned>(Op::exchange) + static_cast<unsigned>(kind));
+}
 static_assert(op_of(Rmw::read_back) == Op::read_back);
 
 } // namespace
@@ -272,8 +281,8 @@ void Engine::data_read(const void *at) {
     Thread &me = *current_;
     Access &access = data_[at];
     if (access.writer >= 0 && me.view.at(static_cast<unsigned>(access.writer)) < access.written)
-        fail("data race: " + describe_thread(me) + " reads what " +
-             describe_thread(*threads_[access.writer]) + " has written, and nothing orders the two");
+        fail("data race: " + describe_thread(me) + " reads what " + describe_thread(*threads_[access.writer]) +
+             " has written, and nothing orders the two");
     me.view.raise(me.number, ++me.epoch);
     access.reads[me.number] = me.epoch;
 }
@@ -282,8 +291,8 @@ void Engine::data_write(const void *at) {
     Thread &me = *current_;
     Access &access = data_[at];
     if (access.writer >= 0 && me.view.at(static_cast<unsigned>(access.writer)) < access.written)
-        fail("data race: " + describe_thread(me) + " writes what " +
-             describe_thread(*threads_[access.writer]) + " has written, and nothing orders the two");
+        fail("data race: " + describe_thread(me) + " writes what " + describe_thread(*threads_[access.writer]) +
+             " has written, and nothing orders the two");
     for (unsigned reader = 0; reader < max_threads; ++reader)
         if (me.view.at(reader) < access.reads[reader])
             fail("data race: " + describe_thread(me) + " writes what " + describe_thread(*threads_[reader]) +

@@ -227,7 +227,15 @@ inline Sides texts(const char *left, const char *right) {
                                 ::mc::testing::texts(mc_left_, mc_right_) __VA_OPT__(, ) __VA_ARGS__);                 \
     } while (0)
 
+// Seconds that a test may take when it does not say; --timeout lowers it, and a test's own too.
+#define MC_TEST_TIMEOUT 60
+
 #if !defined(MC_TEST_FORK)
+
+// Criterion stops only tests that have a timeout of their own, whatever --timeout says. Of two, the later counts.
+#undef Test
+#define Test(suite, name, ...)                                                                                         \
+    CR_EXPAND(CR_TEST_BASE(suite, name, .timeout = MC_TEST_TIMEOUT __VA_OPT__(, ) __VA_ARGS__, .sentinel_ = 0))
 
 #define cr_skip_test(...) criterion_skip_test("" __VA_ARGS__)
 
@@ -243,7 +251,7 @@ struct Options {
     int exit_code = 0;
     bool disabled = false;
     const char *description = nullptr;
-    double timeout = 0;
+    double timeout = MC_TEST_TIMEOUT;
 };
 
 struct Case {

@@ -36,7 +36,7 @@ double timeout_factor() { return (under_valgrind ? 20 : under_tsan ? 8 : under_a
 
 struct Settings {
     const char *filter = "*";
-    double timeout = 60;
+    double timeout = 1e9; // at most this, for any test
     unsigned jobs = 1;
     bool list = false;
     bool verbose = false;
@@ -151,7 +151,7 @@ std::vector<const Case *> chosen(const char *filter) {
 }
 
 Child start(const Case &test, const Settings &settings) {
-    const double timeout = test.options.timeout > 0 ? test.options.timeout : settings.timeout;
+    const double timeout = std::min(test.options.timeout, settings.timeout);
     if (settings.verbose)
         say("RUN ", test, "%s", "");
     std::fflush(nullptr); // or the child writes it once more

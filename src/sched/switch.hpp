@@ -1,0 +1,98 @@
+// The hot half of the executor, inline: leaving a task, arriving at another, waking. What is promised stands in park.hpp and
+// executor.hpp; the cold half is executor.cpp.
+#pragma once
+
+#include "sched/executor.hpp"
+#include "sched/runtime.hpp"
+
+namespace mc::sched {
+
+inline void Executor::jump(Task *to) noexcept {
+    Task *self = thread_.running;
+    thread_.running = to;
+    sync::handoff_release(this); // the executor orders its tasks; TSan can not see that by itself
+    arrive(fiber::context_switch(self->context(), to->context()));
+}
+
+inline Executor &Executor::arrive(fiber::Context *previous) noexcept {
+    Task *left = static_cast<Task *>(previous);
+    Executor &here = *left->executor; // it ran here until now: no thread-local is read across a switch
+    sync::handoff_acquire(&here);
+    if (here.parking_ != nullptr)
+        here.complete(left);
+    // Only now, with no lock held any more, may others be woken.
+    if (--here.switches_left_ == 0 || here.inbox_.maybe_nonempty())
+        here.poll();
+    return here;
+}
+
+inline void Executor::complete(Task *left) noexcept {
+    Parking *parking = parking_;
+    parking_ = nullptr;
+    if (parking == &task_ended_)
+        return reap(left);
+    if (!parking->quiet()) [[unlikely]]
+        return complete_parking(*parking);
+    left->word.park_quietly(parking->epoch); // nobody can find the task before commit gives the locks back
+    parking->commit(*parking);
+}
+
+// A step's turn is the idle context's: that is the stack it runs on.
+inline Task *Executor::next_task() noexcept {
+    Task *head = queue_.head();
+    if (head == nullptr || head->kind == Kind::step) [[unlikely]]
+        return idle_;
+    head->word.start();
+    return head;
+}
+
+inline void Executor::switch_away(Parking &parking) noexcept {
+    queue_.remove(thread_.running);
+    parking_ = &parking;
+    jump(next_task());
+}
+
+inline void Executor::run_out_of_turn(Task *task) noexcept {
+    thread_.running->word.make_runnable();
+    jump(task);
+}
+
+// The task leaves and has come back: why. Neither timer nor scope is seen to here.
+inline WakeReason leave(ThreadContext &thread, Parking &parking) noexcept {
+    Task *task = thread.running;
+    MC_DEBUG_INVARIANT(thread.no_switch == 0, thread.no_switch);
+    parking.task = task;
+    parking.epoch = task->word.begin_park();
+    task->deadline_ns = parking.deadline_ns;
+    if (thread.executor != nullptr) [[likely]]
+        thread.executor->switch_away(parking);
+    else
+        park_foreign(*task, parking);
+    return task->reason;
+}
+
+// Wakes, from the calling thread (null: one that we do not know).
+inline void wake_from(ThreadContext *thread, Task *task, TaskWord::Claim claim) noexcept {
+    // Before the word is stored: then a foreign thread's task is not ours any more (its slot stays, being type-stable).
+    Executor *executor = task->executor;
+    if (task->word.wake(claim) == TaskWord::Wake::parker_requeues) [[unlikely]]
+        return;
+    if (executor != nullptr && thread != nullptr && thread->executor == executor) [[likely]]
+        executor->queue().push_tail(task);
+    else
+        wake_elsewhere(task);
+}
+
+// Wakes by running the task at once, out of turn, where that is possible (its executor is ours, nothing forbids a switch);
+// else as wake_from.
+inline void wake_handing_over(ThreadContext &thread, Task *task, TaskWord::Claim claim) noexcept {
+    Executor *executor = thread.executor;
+    if (executor == nullptr || task->executor != executor || thread.no_switch != 0 || claim != TaskWord::Claim::parked)
+        [[unlikely]]
+        return wake(task, claim);
+    task->word.hand_over();
+    executor->queue().push_tail(task);
+    executor->run_out_of_turn(task);
+}
+
+} // namespace mc::sched
