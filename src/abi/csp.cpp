@@ -223,7 +223,7 @@ int csp_writer_close(csp_writer w) noexcept {
         return status;
     Channel &channel = *mc::csp::channel_of(w);
     if (channel.released(mc::csp::writer_side))
-        return MC_E_STALE;
+        return mc::csp::report_released();
     return channel.close(mc::csp::writer_side) ? 1 : -1;
 }
 

@@ -79,7 +79,7 @@ struct Fixture {
 // Goal: two threads take and give back at once: no object has two owners.
 Test(SlabSys, objects_have_one_owner) {
     Arena::install();
-    testing::expect_pass({.name = "SlabSys/objects_have_one_owner"}, [] {
+    testing::expect_pass({.name = "SlabSys/objects_have_one_owner", .preemptions = 3}, [] {
         Fixture fixture;
         const auto use = [&] {
             Thing *first = fixture.acquire();
@@ -87,8 +87,8 @@ Test(SlabSys, objects_have_one_owner) {
             fixture.acquire();
         };
         {
+            Thread one(use, "one");
             Thread other(use, "other");
-            use();
         }
         check(fixture.slab.carved() == 2, "an object was lost, or carved in vain");
     });
@@ -97,7 +97,7 @@ Test(SlabSys, objects_have_one_owner) {
 // Goal: who finds an object by its index, just carved by another thread, finds it complete.
 Test(SlabSys, carved_objects_are_complete) {
     Arena::install();
-    testing::expect_pass({.name = "SlabSys/carved_objects_are_complete"}, [] {
+    testing::expect_pass({.name = "SlabSys/carved_objects_are_complete", .preemptions = 3}, [] {
         Fixture fixture;
         Thread carver([&] {
             fixture.acquire();
@@ -115,7 +115,7 @@ Test(SlabSys, carved_objects_are_complete) {
 // complete, or nothing.
 Test(SlabSys, handles_meet_their_own_life) {
     Arena::install();
-    testing::expect_pass({.name = "SlabSys/handles_meet_their_own_life"}, [] {
+    testing::expect_pass({.name = "SlabSys/handles_meet_their_own_life", .preemptions = 3}, [] {
         Fixture fixture;
         sync::atomic<uint64_t> passed{0};
         testing::label(&passed, "passed handle");
@@ -141,7 +141,7 @@ Test(SlabSys, handles_meet_their_own_life) {
 // Goal: of several who end the object through its handle, exactly one does.
 Test(SlabSys, handles_are_used_up_once) {
     Arena::install();
-    testing::expect_pass({.name = "SlabSys/handles_are_used_up_once"}, [] {
+    testing::expect_pass({.name = "SlabSys/handles_are_used_up_once", .preemptions = 3}, [] {
         Fixture fixture;
         Thing *thing = fixture.acquire();
         const uint64_t handle = fixture.begin(thing);
@@ -161,8 +161,8 @@ Test(SlabSys, handles_are_used_up_once) {
             fixture.begin(fixture.acquire()); // the slot's next life, while others may still come
         };
         {
+            Thread one(use_up, "one");
             Thread other(use_up, "other");
-            use_up();
         }
         check(ended.load(sync::relaxed) == 1, "%u ends", ended.load(sync::relaxed));
     });

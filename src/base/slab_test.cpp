@@ -272,8 +272,10 @@ struct Shared {
                 cached ? me.slab.release(cache, item) : me.slab.release(item);
             }
         }
-        for (Owned *item : held)
+        for (Owned *item : held) {
+            item->owners.store(0, sync::relaxed);
             me.slab.release(item);
+        }
         me.slab.flush(cache);
     }
 };

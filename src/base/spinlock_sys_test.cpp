@@ -13,7 +13,7 @@ using testing::Thread;
 
 // Goal: what one holder wrote, the next one sees, and nobody is inside with another.
 Test(SpinlockSys, orders_its_holders) {
-    testing::expect_pass({.name = "SpinlockSys/orders_its_holders"}, [] {
+    testing::expect_pass({.name = "SpinlockSys/orders_its_holders", .preemptions = 4}, [] {
         Spinlock lock;
         Data<int> inside(0);
         const auto enter = [&] {
@@ -23,8 +23,8 @@ Test(SpinlockSys, orders_its_holders) {
             }
         };
         {
+            Thread one(enter, "one");
             Thread other(enter, "other");
-            enter();
         }
         check(inside.get() == 4, "an increment was lost");
     });
@@ -32,7 +32,7 @@ Test(SpinlockSys, orders_its_holders) {
 
 // Goal: the same with three, one of whom only tries.
 Test(SpinlockSys, three_and_a_try) {
-    testing::expect_pass({.name = "SpinlockSys/three_and_a_try", .stale = 1}, [] {
+    testing::expect_pass({.name = "SpinlockSys/three_and_a_try", .preemptions = 3}, [] {
         Spinlock lock;
         Data<int> inside(0);
         int tried = 0;
@@ -48,8 +48,10 @@ Test(SpinlockSys, three_and_a_try) {
                     tried = 1;
                 }
             }, "second");
-            SpinGuard guard(lock);
-            inside.set(inside.get() + 1);
+            Thread third([&] {
+                SpinGuard guard(lock);
+                inside.set(inside.get() + 1);
+            }, "third");
         }
         check(inside.get() == 2 + tried, "an increment was lost");
     });
@@ -57,7 +59,7 @@ Test(SpinlockSys, three_and_a_try) {
 
 // Goal: one thread takes the lock, another gives it back (a park does that across a switch), a third one waits for it.
 Test(SpinlockSys, crosses_from_one_to_another) {
-    testing::expect_pass({.name = "SpinlockSys/crosses_from_one_to_another"}, [] {
+    testing::expect_pass({.name = "SpinlockSys/crosses_from_one_to_another", .preemptions = 4}, [] {
         Spinlock lock;
         Data<int> inside(0);
         lock.lock();

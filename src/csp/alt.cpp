@@ -28,6 +28,12 @@ struct Word {
     Channel &channel() const noexcept { return *channel_at(bits); }
 };
 
+bool discards(const csp_chanop &op) noexcept {
+    const Word word(op);
+    return op.message == nullptr && !word.disabled() && word.valid() && !word.dead_mode() &&
+           word.side() == reader_side && must_drop(word.channel());
+}
+
 // The distinct channels of an alt, in the order of their ids: what it locks.
 struct LockSet {
     Channel **channels;
@@ -49,8 +55,9 @@ struct Alt {
     const csp_chanop *ops;
     int count;
     int enabled = 0;
+    bool discards = false; // some arm receives what nobody wants and its channel must drop
     LockSet locks;
-    Waiter *waiters;
+    Waiter *waiters; // room for count; each is constructed when it is linked
 };
 
 // False: a word that is neither disabled nor valid.
@@ -62,6 +69,8 @@ bool decode(Alt &alt) noexcept {
         if (!word.valid())
             return false;
         alt.locks.channels[alt.enabled++] = &word.channel();
+        if (alt.ops[i].message == nullptr && discards(alt.ops[i]))
+            alt.discards = true;
     }
     return true;
 }
@@ -125,13 +134,12 @@ int give_up(const Alt &alt, int result) noexcept {
 }
 
 // Under the locks. True: arm *index decides, and *result is the alt's; the locks are given back.
-bool try_arm(Alt &alt, int index, bool hand_over, int *result) noexcept {
+__attribute__((noinline)) bool decide_arm(Alt &alt, int index, bool hand_over, int *result) noexcept {
     const Word word(alt.ops[index]);
-    if (word.disabled())
-        return false;
     Channel &channel = word.channel();
     if (channel.released(word.side())) {
-        *result = give_up(alt, MC_E_STALE);
+        alt.locks.unlock();
+        *result = report_released();
         return true;
     }
     if (word.dead_mode()) {
@@ -157,6 +165,13 @@ bool try_arm(Alt &alt, int index, bool hand_over, int *result) noexcept {
     __builtin_unreachable();
 }
 
+inline bool try_arm(Alt &alt, int index, bool hand_over, int *result) noexcept {
+    const Word word(alt.ops[index]);
+    if (word.disabled() || word.channel().idle_for(word.side()))
+        return false;
+    return decide_arm(alt, index, hand_over, result);
+}
+
 struct AltParking : sched::Parking {
     using Parking::Parking;
     Alt *alt = nullptr;
@@ -169,7 +184,7 @@ struct AltParking : sched::Parking {
             const Word word(alt.ops[i]);
             if (word.disabled())
                 continue;
-            Waiter &waiter = alt.waiters[i];
+            Waiter &waiter = *new (&alt.waiters[i]) Waiter();
             waiter.task = self.task;
             waiter.epoch = self.epoch;
             waiter.message = alt.ops[i].message;
@@ -207,20 +222,26 @@ int wait_for_arm(Alt &alt, const Patience &patience) noexcept {
     return result;
 }
 
+int run_discarding(ThreadContext &thread, const csp_chanop *ops, int count, bool random,
+                   const Patience &patience) noexcept;
+
 int run(Alt &alt, bool random, const Patience &patience) noexcept {
     if (!decode(alt))
         return MC_E_INVAL;
     if (alt.enabled == 0)
         return 0;
+    if (alt.discards)
+        return run_discarding(alt.thread, alt.ops, alt.count, random, patience);
     order_locks(alt);
     const int start = random ? static_cast<int>(alt.thread.prng.below(static_cast<uint32_t>(alt.count))) : 0;
+    const bool hand_over = patience.hands_over();
     int result = 0;
     alt.locks.lock();
     for (int i = start; i < alt.count; ++i)
-        if (try_arm(alt, i, !patience.nowait, &result))
+        if (try_arm(alt, i, hand_over, &result))
             return result;
     for (int i = 0; i < start; ++i)
-        if (try_arm(alt, i, !patience.nowait, &result))
+        if (try_arm(alt, i, hand_over, &result))
             return result;
     const int refused = refusal(alt.thread, patience);
     return refused <= 0 ? give_up(alt, refused) : wait_for_arm(alt, patience);
@@ -230,8 +251,8 @@ template <int Arms>
 __attribute__((noinline)) int run_inline(ThreadContext &thread, const csp_chanop *ops, int count, bool random,
                                          const Patience &patience) noexcept {
     Channel *channels[Arms];
-    Waiter waiters[Arms];
-    Alt alt{thread, ops, count, 0, {channels}, waiters};
+    alignas(Waiter) std::byte waiters[Arms * sizeof(Waiter)]; // constructed when they are linked
+    Alt alt{thread, ops, count, 0, false, {channels}, reinterpret_cast<Waiter *>(waiters)};
     return run(alt, random, patience);
 }
 
@@ -242,20 +263,12 @@ __attribute__((noinline)) int run_large(ThreadContext &thread, const csp_chanop 
     auto *waiters = base::allocate_array<Waiter>(arms);
     int result = MC_E_NOMEM;
     if (channels != nullptr && waiters != nullptr) {
-        for (size_t i = 0; i < arms; ++i)
-            new (&waiters[i]) Waiter();
-        Alt alt{thread, ops, count, 0, {channels}, waiters};
+        Alt alt{thread, ops, count, 0, false, {channels}, waiters};
         result = run(alt, random, patience);
     }
     base::deallocate_array(waiters, arms);
     base::deallocate_array(channels, arms);
     return result;
-}
-
-bool discards(const csp_chanop &op) noexcept {
-    const Word word(op);
-    return op.message == nullptr && !word.disabled() && word.valid() && !word.dead_mode() &&
-           word.side() == reader_side && must_drop(word.channel());
 }
 
 int run_sized(ThreadContext &thread, const csp_chanop *ops, int count, bool random, const Patience &patience) noexcept {
@@ -300,9 +313,6 @@ int alt(ThreadContext &thread, const csp_chanop *ops, int count, bool random, co
         if (!word.disabled() && word.valid() && !word.dead_mode())
             return operate(thread, word.channel(), word.side(), ops->message, patience, 0);
     }
-    for (int i = 0; i < count; ++i)
-        if (discards(ops[i]))
-            return run_discarding(thread, ops, count, random, patience);
     return run_sized(thread, ops, count, random, patience);
 }
 

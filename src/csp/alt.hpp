@@ -20,6 +20,9 @@ struct Patience {
     bool nowait = false; // nothing switches either
     int64_t deadline_ns = INT64_MAX;
     sched::Scope *scope = nullptr;
+
+    // A call that would not wait does not hand the processor over either.
+    bool hands_over() const noexcept { return !nowait && deadline_ns != MC_NOW; }
 };
 
 // What an operation that can not go now does: 1 it may wait; else the result that it returns at once.
@@ -31,6 +34,9 @@ inline int refusal(const sched::ThreadContext &thread, const Patience &patience)
     const int32_t status = sched::may_block(thread);
     return status == MC_OK ? 1 : status;
 }
+
+// A caller's mistake that is always worth a line: logs it. MC_E_STALE.
+int report_released() noexcept;
 
 // An element of this channel that nobody wants has to be dropped.
 inline bool must_drop(const Channel &channel) noexcept {

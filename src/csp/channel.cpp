@@ -122,12 +122,12 @@ void Channel::close_locked(Side side, Waiters &woken) noexcept {
 }
 
 void Channel::claim_dead(Waiters &woken) noexcept {
-    for (Side side : {reader_side, writer_side}) {
-        if (!dead_to(side))
-            continue;
-        claim_all(waiters_[side], woken);
-        claim_all(vultures_[side], woken);
-    }
+    for (Side side : {reader_side, writer_side})
+        if (dead_to(side))
+            claim_all(waiters_[side], woken);
+    for (Side side : {reader_side, writer_side})
+        if (dead_to(side))
+            claim_all(vultures_[side], woken);
 }
 
 // Who can not be claimed is about to leave for another reason, and unlinks himself.
@@ -148,7 +148,7 @@ void Channel::drained(Waiters &woken) noexcept {
         claim_dead(woken);
 }
 
-// Gives the lock back, then does what must be done without it: drops what nobody will receive, stops the timer, wakes.
+// Gives the lock back, then does what must be done without it: wakes, drops what nobody will receive, stops the timer.
 void Channel::finish_close(Side side, Waiters &woken) noexcept {
     Elements dropped;
     if (elements_ != nullptr && closed(reader_side))
@@ -156,8 +156,8 @@ void Channel::finish_close(Side side, Waiters &woken) noexcept {
     TimerSource *timer = side == reader_side ? timer_ : nullptr;
     pin(); // until the timer has been told
     lock_.unlock();
+    wake_dead(woken); // before drop, which may wait for one of them
     drop_elements(dropped);
-    wake_dead(woken);
     if (timer != nullptr)
         timer->reader_closed();
     lock_.lock();
@@ -174,18 +174,20 @@ bool Channel::collectable() const noexcept {
     return waiters_[0].empty() && waiters_[1].empty() && vultures_[0].empty() && vultures_[1].empty();
 }
 
-void Channel::unlock_and_collect() noexcept {
+void Channel::unlock_and_collect_garbage() noexcept {
     if (!collectable()) {
         lock_.unlock();
         return;
     }
     collected_ = true;
     Elements *elements = elements_;
+    TimerSource *timer = timer_;
     elements_ = nullptr;
     timer_ = nullptr;
     const bool reusable = generation.load(sync::relaxed) != base::last_generation;
     lock_.unlock();
     free_elements(elements);
+    base::destroy(timer);
     if (reusable)
         channel_slab().release(this);
 }

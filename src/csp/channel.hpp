@@ -68,7 +68,8 @@ public:
     // What an arm can do now, under the lock.
     enum class Can : uint32_t { wait, meet, buffer, dead };
 
-    // A csp channel, or one of elements (which it then owns). Each end has one reference. Null without memory.
+    // A csp channel, or one of elements, or a timer's. Each end has one reference. Null without memory; otherwise it owns
+    // elements and timer.
     static Channel *create(Transfer transfer, Elements *elements, TimerSource *timer) noexcept;
 
     void lock() noexcept { lock_.lock(); }
@@ -105,6 +106,10 @@ public:
     }
     // Anything but an open csp channel.
     bool special() const noexcept { return special_ != 0; }
+    // Nothing is there for an arm on this side, in either mode.
+    bool idle_for(Side side) const noexcept {
+        return special_ == 0 && !released(side) && waiters_[other(side)].empty();
+    }
     // What an arm in ready mode can do; with meet, *peer is claimed and unlinked.
     Can look(Side side, Waiter **peer) noexcept {
         if (special_ != 0) [[unlikely]]
@@ -123,12 +128,16 @@ public:
     void unpin() noexcept { --pins_; }
 
     // Gives the lock back; frees the channel when it has just become garbage.
-    void unlock_and_collect() noexcept;
+    void unlock_and_collect() noexcept {
+        if (released(writer_side) && released(reader_side)) [[unlikely]]
+            unlock_and_collect_garbage();
+        else
+            lock_.unlock();
+    }
 
     // immutable while it lives
     Elements *elements() const noexcept { return elements_; }
     Transfer transfer() const noexcept { return transfer_; }
-    TimerSource *timer() const noexcept { return timer_; }
 
     void set_name(const char *text) noexcept;
 
@@ -145,6 +154,7 @@ private:
     void close_locked(Side side, Waiters &woken) noexcept;
     static void claim_all(Waiters &waiters, Waiters &woken) noexcept;
     void claim_dead(Waiters &woken) noexcept;
+    void unlock_and_collect_garbage() noexcept;
     bool collectable() const noexcept;
     void finish_close(Side side, Waiters &woken) noexcept;
 
@@ -155,8 +165,8 @@ private:
     // immutable while it lives
     uint64_t id_ = 0; // creation ordinal; the order in which an alt locks
     Transfer transfer_ = nullptr;
-    Elements *elements_ = nullptr;
-    TimerSource *timer_ = nullptr;
+    Elements *elements_ = nullptr;   // owned: freed with the channel
+    TimerSource *timer_ = nullptr;   // owned, likewise
     // guarded by lock_
     Waiters waiters_[2];
     Waiters vultures_[2];

@@ -1,5 +1,6 @@
 // One arm: no sorting, one lock, one node.
 #include "base/alloc.hpp"
+#include "base/log.hpp"
 #include "csp/alt.hpp"
 #include "csp/elements.hpp"
 #include "csp/transfer.hpp"
@@ -96,7 +97,7 @@ __attribute__((noinline)) int operate_locked(ThreadContext &thread, Channel &cha
                                               const Patience &patience, uint32_t generation) noexcept {
     if (generation != 0 ? channel.generation.load(sync::relaxed) != generation : channel.released(side)) {
         channel.unlock();
-        return MC_E_STALE;
+        return generation != 0 ? MC_E_STALE : report_released();
     }
     if (message == nullptr && side == reader_side && must_drop(channel)) {
         const Elements view = *channel.elements();
@@ -106,7 +107,7 @@ __attribute__((noinline)) int operate_locked(ThreadContext &thread, Channel &cha
     Waiter *peer = nullptr;
     switch (channel.look(side, &peer)) {
     case Channel::Can::meet:
-        return meet(thread, channel, side, message, *peer, !patience.nowait);
+        return meet(thread, channel, side, message, *peer, patience.hands_over());
     case Channel::Can::buffer:
         return buffered(thread, channel, side, message);
     case Channel::Can::dead:
@@ -155,6 +156,11 @@ template <Side side> inline int operate_plain(ThreadContext &thread, Channel &ch
 }
 
 } // namespace
+
+int report_released() noexcept {
+    base::log(MC_LOG_ERROR, MC_E_STALE, "an endpoint was used after its last release");
+    return MC_E_STALE;
+}
 
 int send_one(ThreadContext &thread, Channel &channel, void *message) noexcept {
     return operate_plain<writer_side>(thread, channel, message);

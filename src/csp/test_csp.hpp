@@ -11,6 +11,8 @@
 #include <functional>
 #include <pthread.h>
 #include <string>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <utility>
 
 namespace mc::csp::testing {
@@ -68,6 +70,20 @@ private:
     pthread_t id_{};
     bool joined_ = false;
 };
+
+// Runs the body in a forked child, which has one thread: Criterion's test processes have two, so there no world is closed.
+// To be called before the library is used.
+template <class Body> void in_process_with_one_thread(Body body) {
+    const pid_t child = fork();
+    cr_assert_geq(child, 0);
+    if (child == 0) {
+        body();
+        _exit(0);
+    }
+    int status = -1;
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child's status is %x", static_cast<unsigned>(status));
+}
 
 // --- what happened --------------------------------------------------------------------------------------------------------
 

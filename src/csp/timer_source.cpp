@@ -46,7 +46,7 @@ void TimerSource::deliver(int64_t now_ns) noexcept {
         deadline_ns += periods > static_cast<uint64_t>(left / period_ns_) ? left : static_cast<int64_t>(periods) * period_ns_;
         executor_.arm(*this);
     }
-    channel.unlock(); // from here on `this` is alive only if it was not armed
+    channel.unlock(); // armed, this may be gone from here on: a reader may cancel it and let the channel go
     if (peer != nullptr) {
         if (peer->message != nullptr)
             std::memcpy(peer->message, &now_ns, sizeof now_ns);
@@ -64,10 +64,7 @@ void TimerSource::reader_closed() noexcept {
         end(); // else it is firing, and will find the reader closed
 }
 
-void TimerSource::end() noexcept {
-    Channel *channel = channel_;
-    base::destroy(this);
-    channel->release(writer_side);
-}
+// The channel, and this with it, may be gone afterwards.
+void TimerSource::end() noexcept { channel_->release(writer_side); }
 
 } // namespace mc::csp

@@ -1,6 +1,6 @@
 // The sender behind csp_after and csp_tick: no microthread, just a timer that puts the time into a channel of one element.
-// It holds the channel's writing end while it is armed or firing; whoever takes the timer out of the heap (the firing, or
-// the release of the reading end) owns that hold.
+// It lives as long as its channel, which frees it. It holds the channel's writing end while it is armed or firing; whoever
+// takes the timer out of the heap for the last time (the firing, or the release of the reading end) gives that hold back.
 #pragma once
 
 #include "csp/channel.hpp"

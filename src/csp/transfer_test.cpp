@@ -79,6 +79,7 @@ Test(Transfer, runs_on_the_stack_of_who_came_second) {
     spawn([&] {
         int local = 0;
         (void)chan.receive(); // waits
+        csp_yield();          // until main waits
         arrivers_stack = &local;
         (void)chan.send(2); // finds main waiting
     });

@@ -116,7 +116,7 @@ int32_t StackCache::acquire_slow(uint64_t size, Stack *out) {
     const ErrnoKept kept;
     const uint32_t size_class = stack_class(size);
     Rack &rack = racks_[size_class];
-    rack.count = pool_take(size_class, std::max(1u, stack_cache_depth(size_class) / 2), rack.slots);
+    rack.count = pool_take(size_class, std::max<uint32_t>(1, kDepths[size_class] / 2), rack.slots);
     if (rack.count == 0)
         return MC_E_NOMEM;
     std::reverse(rack.slots, rack.slots + rack.count); // the hottest on top

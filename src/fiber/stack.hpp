@@ -101,11 +101,6 @@ StackCounters stack_counters();
 // The class of the smallest stacks that hold size bytes; size in [kStackMin, kStackMax].
 constexpr uint32_t stack_class(uint64_t size) { return static_cast<uint32_t>(std::bit_width((size - 1) / kPageBytes)); }
 
-// How many stacks of a class a StackCache keeps: at most 1 MiB of address space; none of 2 MiB and above.
-constexpr uint32_t stack_cache_depth(uint32_t size_class) {
-    return size_class <= 3 ? 32 : size_class <= 8 ? 256u >> size_class : 0;
-}
-
 namespace detail {
 
 constexpr uint32_t kCanaryBytes = 64; // of the stack's lowest, when it has no other guard
@@ -152,7 +147,7 @@ public:
     void release(const Stack &stack) {
         detail::retire(stack);
         Rack &rack = racks_[stack.size_class];
-        if (rack.count == stack_cache_depth(stack.size_class)) [[unlikely]]
+        if (rack.count == kDepths[stack.size_class]) [[unlikely]]
             return release_slow(stack);
         rack.slots[rack.count++] = stack;
     }
@@ -161,10 +156,11 @@ public:
     uint64_t held() const; // how many it holds
 
 private:
-    static constexpr uint32_t kDepth = 32;
+    // How many it keeps of each size: at most 1 MiB of them; none of 2 MiB and above.
+    static constexpr uint8_t kDepths[kStackClasses] = {32, 32, 32, 32, 16, 8, 4, 2, 1, 0, 0, 0};
     struct Rack {
         uint32_t count = 0;
-        Stack slots[kDepth];
+        Stack slots[kDepths[0]];
     };
 
     int32_t acquire_slow(uint64_t size, Stack *out);

@@ -191,7 +191,7 @@ bool Executor::run_once() noexcept {
         driver_.park(timers_.earliest());
         poll();
     }
-    if (queue_.others_to_run(self))
+    if (!queue_.holds_only(self)) // also to those in csp_schedule: they may find that they are done
         yield();
     return queue_.others_to_run(self) || !timers_.empty();
 }

@@ -42,9 +42,11 @@ struct Exploration {
     const char *name = ""; // "Suite/test", for the command that replays a failure
     Search search = Search::exhaustive;
 
-    // Budgets of one run. A preemption: a switch away from a thread that could go on (seeds: without a limit). A
-    // stale read: a load of another store than the newest (seeds: without a limit). A timeout: a deadline that passes
-    // although some thread could run. Spurious: a futex_wait or a weak compare-exchange that ends for no reason.
+    // Budgets of one run.
+    //  - A preemption is a switch away from a thread that could go on. By seeds: no limit.
+    //  - A stale read is a load of another store than the newest. By seeds: no limit, but 0 is none.
+    //  - A timeout is a deadline that passes although some thread could run.
+    //  - Spurious is a futex_wait or a weak compare-exchange that ends for no reason.
     int preemptions = 2;
     int stale = 2;
     int timeouts = 1;
@@ -70,7 +72,7 @@ struct Explored {
     bool complete = true; // exhaustive: everything within the budgets was run
     std::uint64_t runs = 0;
     std::uint64_t steps = 0;     // of all runs
-    std::uint64_t distinct = 0;  // order signatures
+    std::uint64_t distinct = 0;  // order signatures (counted up to a million)
     std::uint64_t signature = 0; // of the last run: the order of its operations, and which stores they read
 
     // Of a failure.

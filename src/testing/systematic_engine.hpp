@@ -109,8 +109,8 @@ public:
     std::uint64_t rmw(void *at, unsigned size, Rmw, std::uint64_t operand, std::memory_order, const void *caller);
     bool compare_exchange(void *at, unsigned size, std::uint64_t &expected, std::uint64_t desired,
                           std::memory_order success, std::memory_order failure, bool weak, const void *caller);
-    void construct(const void *at) { memory_.construct(at); }
-    void destroy(void *at, unsigned size) { memory_.destroy(at, size); }
+    void construct(const void *at) { memory_.construct(at, now_of(*current_)); }
+    void destroy(void *at, unsigned size);
     bool futex_wait(const void *word, std::uint32_t expected, std::int64_t deadline, const void *caller);
     void futex_wake(const void *word, int count, const void *caller);
     void relax(bool yields, const void *caller);
@@ -157,6 +157,8 @@ private:
 
     // Operations (systematic_words.cpp).
     Location &use(const void *at, unsigned size);
+    Moment now_of(Thread &);
+    [[noreturn]] void race(const char *does, const char *to, unsigned other, const std::string &what);
     unsigned pick_stale(Location &, unsigned visible);
     unsigned pick_failing_store(Location &, std::uint64_t expected, std::memory_order failure);
     void value_changed() {
@@ -196,10 +198,9 @@ private:
     Mask yielded_ = 0; // ready, but not to be run before somebody else has changed something
     Mask patient_ = 0; // yielded, again and again: not before everybody else has blocked or yielded too
 
-    // Plain data: the last write and the reads since, as (thread, its component's stamp).
+    // Plain data: the last write, and when each thread has read it since.
     struct Access {
-        int writer = -1;
-        Stamp written = 0;
+        Moment write;
         Stamp reads[max_threads] = {};
     };
     std::unordered_map<const void *, Access> data_;

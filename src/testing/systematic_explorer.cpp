@@ -15,6 +15,7 @@ namespace sys {
 
 namespace {
 
+constexpr std::size_t max_signatures = 1'000'000;
 constexpr int no_limit = 1'000'000'000;
 constexpr std::size_t signal_stack_bytes = 256 * 1024;
 constexpr unsigned report_seconds = 10; // for a report from a process that has crashed, perhaps inside malloc
@@ -81,12 +82,14 @@ Limits Explorer::limits(int preemptions, int stale) const {
     return {preemptions, stale, exploration_.timeouts, exploration_.spurious, exploration_.max_steps, verbose_};
 }
 
+Limits Explorer::seed_limits() const { return limits(no_limit, exploration_.stale == 0 ? 0 : no_limit); }
+
 void Explorer::repeat(const Replay &replay) {
     verbose_ = true;
     if (replay.by_seed) {
         source_ = "seed:" + std::to_string(replay.seed);
         choices_.use_seed(replay.seed);
-        run(limits(no_limit, no_limit));
+        run(seed_limits());
     } else {
         source_ = "p" + std::to_string(replay.preemptions) + ":";
         choices_.use_path(replay.path);
@@ -99,7 +102,7 @@ void Explorer::by_seeds() {
         const std::uint64_t seed = exploration_.first_seed + i;
         source_ = "seed:" + std::to_string(seed);
         choices_.use_seed(seed);
-        if (!run(limits(no_limit, no_limit)))
+        if (!run(seed_limits()))
             return;
     }
 }
@@ -137,7 +140,8 @@ bool Explorer::run(const Limits &limits) {
     ++explored_.runs;
     explored_.steps += outcome.steps;
     explored_.signature = outcome.signature;
-    signatures_.insert(outcome.signature);
+    if (signatures_.size() < max_signatures)
+        signatures_.insert(outcome.signature);
     if (!outcome.failed && choices_.diverged()) {
         outcome.failed = true;
         outcome.what =

@@ -55,6 +55,7 @@ private:
     std::string replay_string() const;
     std::string command() const;
     Limits limits(int preemptions, int stale) const;
+    Limits seed_limits() const;
 
     // Immutable.
     const Exploration &exploration_;

@@ -12,6 +12,7 @@ void Memory::reset() {
     ++run_;
     used_ = 0;
     words_ = 0;
+    constructed_.clear();
 }
 
 std::uint64_t Memory::peek(const void *at, unsigned size) {
@@ -70,11 +71,15 @@ void Memory::begin_life(Location &location, unsigned size) {
     location.owner = -1;
     location.fresh = false;
     location.dead = false;
+    std::fill(std::begin(location.used), std::end(location.used), 0);
+    auto constructed = constructed_.extract(location.address);
+    location.made = constructed.empty() ? Moment{} : constructed.mapped();
     location.message.clear();
     location.store(location.newest).message.clear();
 }
 
-void Memory::construct(const void *at) {
+void Memory::construct(const void *at, Moment when) {
+    constructed_[at] = when;
     if (Location *location = known(at)) {
         location->fresh = true;
         location->dead = false;
@@ -83,9 +88,12 @@ void Memory::construct(const void *at) {
 }
 
 void Memory::destroy(void *at, unsigned size) {
-    Location &location = find_or_create(at);
-    location.fresh = true;
-    location.dead = true;
+    constructed_.erase(at);
+    Location *location = known(at);
+    if (location == nullptr)
+        return; // never used
+    location->fresh = true;
+    location->dead = true;
     poke(at, size, poison(size));
 }
 

@@ -27,6 +27,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <unordered_map>
 #include <vector>
 
 namespace mc::testing::sys {
@@ -68,6 +69,14 @@ private:
     std::vector<Stamp> seen_;
 };
 
+// A point in a thread's life, by its component of views; whoever's view has it has seen what came before.
+struct Moment {
+    int thread = -1; // nobody's
+    Stamp stamp = 0;
+
+    bool seen_in(const View &view) const { return thread < 0 || view.at(static_cast<unsigned>(thread)) >= stamp; }
+};
+
 struct Store {
     std::uint64_t value = 0;
     View message; // what an acquire load of this store learns
@@ -88,6 +97,8 @@ struct Location {
     Store kept[kept_stores]; // by stamp modulo kept_stores
     bool fresh = true;       // a new life begins at the next use
     bool dead = false;       // destroyed, and not constructed again
+    Moment made;             // by its constructor; nobody: static, or memory that was zeroed
+    Stamp used[max_threads]; // when each thread used it last, by that thread's component
 
     // When it is a mutex, or a futex.
     int owner = -1;
@@ -110,7 +121,7 @@ public:
     Location &mutex(const void *at);
     // A word's constructor and destructor. The next use of the address begins a new life; with nothing constructed or
     // written there since the destructor, the location comes back dead.
-    void construct(const void *at);
+    void construct(const void *at, Moment when);
     void destroy(void *at, unsigned size);
     // Null when there was never an operation on it.
     Location *known(const void *at);
@@ -142,7 +153,8 @@ private:
     void begin_life(Location &, unsigned size);
     Store &append(Location &, View &, std::uint64_t value, std::memory_order);
 
-    std::vector<Slot> table_; // open addressing, a power of two
+    std::unordered_map<const void *, Moment> constructed_; // and not used yet
+    std::vector<Slot> table_;                              // open addressing, a power of two
     std::vector<Location> locations_;
     std::uint32_t used_ = 0; // locations of this run; those beyond keep their capacity for later ones
     std::uint32_t run_ = 0;

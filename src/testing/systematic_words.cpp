@@ -46,7 +46,31 @@ Location &Engine::use(const void *at, unsigned size) {
     Location &location = memory_.word(at, size);
     if (location.dead) [[unlikely]]
         fail("a word is used after its destruction: " + describe_word(location.ordinal, location.label));
+    Thread &me = *current_;
+    if (!location.made.seen_in(me.view)) [[unlikely]]
+        race("uses", "has constructed", static_cast<unsigned>(location.made.thread),
+             describe_word(location.ordinal, location.label));
+    location.used[me.number] = now_of(me).stamp;
     return location;
+}
+
+void Engine::destroy(void *at, unsigned size) {
+    if (const Location *location = memory_.known(at); location != nullptr && !location->fresh)
+        for (unsigned user = 0; user < max_threads; ++user)
+            if (current_->view.at(user) < location->used[user])
+                race("destroys", "has used", user, describe_word(location->ordinal, location->label));
+    memory_.destroy(at, size);
+}
+
+// A new moment of the thread, which others see when they see what it publishes from now on.
+Moment Engine::now_of(Thread &thread) {
+    thread.view.raise(thread.number, ++thread.epoch);
+    return {static_cast<int>(thread.number), thread.epoch};
+}
+
+void Engine::race(const char *does, const char *to, unsigned other, const std::string &what) {
+    fail("data race: " + describe_thread(*current_) + " " + does + " what " + describe_thread(*threads_[other]) + " " +
+         to + ", and nothing orders the two: " + what);
 }
 
 // How many stores back a load goes. A loop that waits for a word ends, since it sees the newest store at last.
@@ -280,27 +304,20 @@ void Engine::mutex_unlock(const void *mutex, const void *caller) {
 void Engine::data_read(const void *at) {
     Thread &me = *current_;
     Access &access = data_[at];
-    if (access.writer >= 0 && me.view.at(static_cast<unsigned>(access.writer)) < access.written)
-        fail("data race: " + describe_thread(me) + " reads what " + describe_thread(*threads_[access.writer]) +
-             " has written, and nothing orders the two");
-    me.view.raise(me.number, ++me.epoch);
-    access.reads[me.number] = me.epoch;
+    if (!access.write.seen_in(me.view))
+        race("reads", "has written", static_cast<unsigned>(access.write.thread), "plain data");
+    access.reads[me.number] = now_of(me).stamp;
 }
 
 void Engine::data_write(const void *at) {
     Thread &me = *current_;
     Access &access = data_[at];
-    if (access.writer >= 0 && me.view.at(static_cast<unsigned>(access.writer)) < access.written)
-        fail("data race: " + describe_thread(me) + " writes what " + describe_thread(*threads_[access.writer]) +
-             " has written, and nothing orders the two");
+    if (!access.write.seen_in(me.view))
+        race("writes", "has written", static_cast<unsigned>(access.write.thread), "plain data");
     for (unsigned reader = 0; reader < max_threads; ++reader)
         if (me.view.at(reader) < access.reads[reader])
-            fail("data race: " + describe_thread(me) + " writes what " + describe_thread(*threads_[reader]) +
-                 " reads, and nothing orders the two");
-    access = {};
-    me.view.raise(me.number, ++me.epoch);
-    access.writer = static_cast<int>(me.number);
-    access.written = me.epoch;
+            race("writes", "has read", reader, "plain data");
+    access = {now_of(me), {}};
 }
 
 // --- The record -----------------------------------------------------------------------------------------------------

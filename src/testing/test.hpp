@@ -17,6 +17,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
+#include <string_view>
 #include <type_traits>
 
 #include <unistd.h>
@@ -75,9 +77,6 @@ inline unsigned scale() {
 inline constexpr int exit_failed = 101;
 inline constexpr int exit_skipped = 102;
 
-// Called once, before a failed assertion ends the process: the systematic twin prints how to replay the run.
-inline void (*failure_hook)() = nullptr;
-
 struct Where {
     const char *file;
     int line;
@@ -102,6 +101,8 @@ template <class T> void describe(char (&out)[48], const T &value) {
                       static_cast<unsigned long long>(value));
     else if constexpr (std::is_floating_point_v<T>)
         std::snprintf(out, sizeof out, "%g", static_cast<double>(value));
+    else if constexpr (std::is_class_v<T> && std::is_convertible_v<const T &, std::string_view>)
+        std::snprintf(out, sizeof out, "%.47s", std::string(std::string_view(value)).c_str());
     else if constexpr (std::is_null_pointer_v<T>)
         std::snprintf(out, sizeof out, "null");
     else if constexpr (std::is_pointer_v<T> && std::is_object_v<std::remove_pointer_t<T>>)
@@ -129,8 +130,6 @@ template <class A, class B> Sides sides(const A &left, const B &right) {
     if (write(STDERR_FILENO, line, length < sizeof line ? length : sizeof line - 1) < 0) {
         // Nobody to tell; the status says it.
     }
-    if (failure_hook != nullptr)
-        failure_hook();
     _exit(exit_failed);
 }
 
