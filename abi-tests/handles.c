@@ -170,8 +170,7 @@ static void refuse_arms(csp_writer w, csp_reader r) {
             CHECK_EQ(csp_alt(&op, 1, nowait), MC_E_INVAL);
             CHECK_EQ(csp_prialt(&op, 1, nowait), MC_E_INVAL);
         }
-        csp_chanop off[2] = {{csp_wait((csp_writer)NULL), NULL},
-                             {csp_wait_dead((csp_reader)((uintptr_t)NULL | 1)), NULL}};
+        csp_chanop off[2] = {{csp_wait((csp_writer)NULL), NULL}, {csp_wait_dead((csp_reader)1), NULL}};
         CHECK_EQ(csp_alt(off, 2, nowait), 0);
     }
     op.waiter = csp_wait(r);

@@ -1,6 +1,7 @@
 # Tests, run by CTest.
 #
-#   src/<room>/*_test.cpp  -> mc_test_<room>: linked with the objects of all rooms, so it sees what is hidden.
+#   src/<room>/*_test.cpp  -> mc_test_<room>: linked with the objects of all rooms, so it sees what is hidden. In the sys
+#                             build only *_sys_test.cpp, and all of testing.
 #   tests/*.cpp, *.c       -> test_<name>: whole programs against libmcrt.so; status 0 passes, 77 skips. One that includes
 #                             "testing/test.hpp" gets the test runner, others bring their own main.
 #   tests/*.sh             -> test_<name>: run by bash; the same statuses.

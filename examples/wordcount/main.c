@@ -32,8 +32,8 @@ struct stage {
     const char *role;
     mc_task_fn work;
     unsigned size;
-    mc_chan_t *output; /* closed when the last of them has ended; NULL: none */
     int32_t result;    /* MC_OK, or why the first that failed did */
+    mc_chan_t *output; /* closed when the last of them has ended; NULL: none */
     mc_task_t members[MAX_WORKERS];
 };
 
@@ -104,11 +104,11 @@ static void explain(const char *what, int32_t code) { fprintf(stderr, "wordcount
  * cannot be, those behind it wait for nothing but the end, which comes to them as it always does. */
 static int run(struct job *job, unsigned workers) {
     struct stage stages[] = {
-        {"walker", walk, 1, &job->files, MC_OK, {0}},
-        {"reader", read_files, workers, &job->chunks, MC_OK, {0}},
-        {"counter", count_words, workers, &job->tables, MC_OK, {0}},
-        {"merger", merge_tables, 1, &job->complaints, MC_OK, {0}},
-        {"console", run_console, 1, NULL, MC_OK, {0}},
+        {"walker", walk, 1, MC_OK, &job->files, {0}},
+        {"reader", read_files, workers, MC_OK, &job->chunks, {0}},
+        {"counter", count_words, workers, MC_OK, &job->tables, {0}},
+        {"merger", merge_tables, 1, MC_OK, &job->complaints, {0}},
+        {"console", run_console, 1, MC_OK, NULL, {0}},
     };
     const size_t count = sizeof stages / sizeof *stages;
     int ok = 1;

@@ -97,8 +97,7 @@ int32_t operate_chan(sched::ThreadContext &thread, mc_chan_t handle, Side side, 
     Channel *channel = resolve(handle);
     if (channel == nullptr)
         return MC_E_STALE;
-    // A sender's null element is a mistake unless elements have no bytes. immutable once made; a stale look is caught by
-    // the generation that operate() checks.
+    // A sender's null element is a mistake unless elements have no bytes. (Stale by now: operate() says so.)
     if (element == nullptr && side == writer_side && element_size(handle) != 0)
         return MC_E_INVAL;
     return to_status(operate(thread, *channel, side, element, patience, base::handle_generation(handle)));

@@ -38,27 +38,6 @@ bool grow_locked() {
     return true;
 }
 
-// Is addr in this slab, in a stack that somebody owns? A record that changes meanwhile holds no such stack: all of a
-// slab's stacks are free when it is published and when it is withdrawn.
-bool look(const Slab &slab, uintptr_t addr, StackInfo *out) {
-    // acquire: pairs with the release stores of publish and withdraw. If one of the loads below reads what a later change
-    // wrote, the last load reads that change's odd version, or a later one.
-    const uint32_t version = slab.version.load(sync::acquire);
-    const uintptr_t base = slab.base.load(sync::acquire);
-    const uint32_t size_class = slab.size_class.load(sync::acquire);
-    if (base == 0 || addr < base || addr - base >= slab_bytes(size_class))
-        return false;
-    const std::size_t stride = stack_stride(size_class);
-    const std::size_t index = (addr - base) / stride;
-    // acquire: pairs with stack_set_owner's release.
-    void *owner = slab.owner[index].load(sync::acquire);
-    if (owner == nullptr || (version & 1) != 0 || slab.version.load(sync::relaxed) != version)
-        return false;
-    *out = {owner, reinterpret_cast<void *>(base + index * stride + kPageBytes),
-            static_cast<uint32_t>(stack_bytes(size_class)), (addr - base) % stride < kPageBytes};
-    return true;
-}
-
 } // namespace
 
 Slab *slab_record_take() {
@@ -89,8 +68,27 @@ void slab_publish(Slab &slab, char *memory, uint32_t size_class) {
 void slab_withdraw(Slab &slab) {
     const uint32_t version = slab.version.load(sync::relaxed);
     slab.version.store(version + 1, sync::relaxed);
-    slab.base.store(0, sync::release); // release: as in slab_publish
+    slab.base.store(0, sync::relaxed); // who sees it has missed
     slab.version.store(version + 2, sync::release);
+}
+
+bool slab_look(const Slab &slab, uintptr_t addr, StackInfo *out) {
+    // acquire: pairs with the release stores of publish and withdraw. If one of the loads below reads what a later change
+    // wrote, the last load reads that change's odd version, or a later one.
+    const uint32_t version = slab.version.load(sync::acquire);
+    const uintptr_t base = slab.base.load(sync::acquire);
+    const uint32_t size_class = slab.size_class.load(sync::acquire);
+    if (base == 0 || addr < base || addr - base >= slab_bytes(size_class))
+        return false;
+    const std::size_t stride = stack_stride(size_class);
+    const std::size_t index = (addr - base) / stride;
+    // acquire: pairs with stack_set_owner's release.
+    void *owner = slab.owner[index].load(sync::acquire);
+    if (owner == nullptr || (version & 1) != 0 || slab.version.load(sync::relaxed) != version)
+        return false;
+    *out = {owner, reinterpret_cast<void *>(base + index * stride + kPageBytes),
+            static_cast<uint32_t>(stack_bytes(size_class)), (addr - base) % stride < kPageBytes};
+    return true;
 }
 
 bool stack_find(const void *addr, StackInfo *out) {
@@ -99,7 +97,7 @@ bool stack_find(const void *addr, StackInfo *out) {
     for (uint32_t c = 0; c != chunks; ++c) {
         const Slab *records = registry.chunks[c].load(sync::relaxed); // ordered by the load of chunk_count
         for (uint32_t i = 0; i != kChunkRecords; ++i)
-            if (look(records[i], reinterpret_cast<uintptr_t>(addr), out))
+            if (slab_look(records[i], reinterpret_cast<uintptr_t>(addr), out))
                 return true;
     }
     return false;

@@ -68,4 +68,8 @@ void slab_record_give(Slab &slab);
 void slab_publish(Slab &slab, char *memory, uint32_t size_class);
 void slab_withdraw(Slab &slab);
 
+// Is addr in this slab, in a stack that somebody owns? Any thread, also while the record is published or withdrawn: one that
+// changes meanwhile holds no such stack, since all of a slab's stacks are free then.
+bool slab_look(const Slab &slab, uintptr_t addr, StackInfo *out);
+
 } // namespace mc::fiber

@@ -52,6 +52,9 @@ bool Executor::adopt_thread() noexcept {
         return false;
     task->kind = Kind::adopted;
     task->executor = this;
+    task->id = 0;
+    task->name[0] = '\0';
+    task->in_schedule = false;
     task->word.make_runnable();
     task->word.start();
     fiber::context_adopt(task->context());
@@ -129,8 +132,10 @@ void Executor::reap(Task *ended) noexcept {
 WakeReason park(ThreadContext &thread, Parking &parking) noexcept {
     Task *task = thread.running;
     const bool timed = parking.deadline_ns != INT64_MAX;
-    if (timed)
+    if (timed) {
         task->action = &park_timeout;
+        task->deadline_ns = parking.deadline_ns;
+    }
     if (parking.scope != nullptr)
         new (&parking.scope_wait) ScopeWait{{}, task, 0};
     const WakeReason reason = leave(thread, parking);
@@ -231,8 +236,8 @@ void Executor::run_step(Task *task) noexcept {
 }
 
 bool Executor::owner_waits_for_ever() const noexcept {
-    return owner_ != nullptr && owner_->deadline_ns == INT64_MAX &&
-           TaskWord::is_parked_unclaimed(owner_->word.look());
+    return owner_ != nullptr && TaskWord::is_parked_unclaimed(owner_->word.look()) &&
+           owner_->timed.load(sync::relaxed) == 0;
 }
 
 void Executor::sleep() noexcept {

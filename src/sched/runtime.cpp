@@ -3,6 +3,7 @@
 #include "base/alloc.hpp"
 #include "base/log.hpp"
 
+#include <cerrno>
 #include <cstring>
 #include <dirent.h>
 #include <new>
@@ -122,6 +123,7 @@ ThreadContext *attach_foreign(int32_t *status) noexcept {
     }
     task->kind = Kind::foreign;
     task->executor = nullptr;
+    task->id = 0;
     task->name[0] = '\0';
     task->word.make_runnable();
     task->word.start();
@@ -136,13 +138,14 @@ uint32_t count_threads() noexcept {
 #ifdef MC_SYS
     return registry.foreign_count + 1;
 #else
-    DIR *directory = opendir("/proc/self/task");
-    if (directory == nullptr)
-        return 0;
+    const int before = errno; // a wait of the caller's is no reason to change it
     uint32_t count = 0;
-    while (const dirent *entry = readdir(directory))
-        count += entry->d_name[0] != '.';
-    closedir(directory);
+    if (DIR *directory = opendir("/proc/self/task")) {
+        while (const dirent *entry = readdir(directory))
+            count += entry->d_name[0] != '.';
+        closedir(directory);
+    }
+    errno = before;
     return count;
 #endif
 }
@@ -153,7 +156,7 @@ bool all_blocked(uint64_t *signature) noexcept {
     *signature = 1;
     for (const Task *task = registry.foreign; task != nullptr; task = task->next) {
         const uint64_t word = task->word.look();
-        if (!TaskWord::is_parked_unclaimed(word) || task->deadline_ns != INT64_MAX)
+        if (!TaskWord::is_parked_unclaimed(word) || task->timed.load(sync::relaxed) != 0)
             return false;
         *signature = *signature * 0x9e3779b97f4a7c15u + word;
     }

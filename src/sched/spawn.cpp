@@ -61,7 +61,7 @@ bool has_handle(const Task &task) noexcept { return task.generation.load(sync::r
 
 // On the task's own stack, its last act but the switch away.
 void publish_result(Task &task, int32_t result) noexcept {
-    if ((task.ended & end_unowned) != 0 && !task.ever_joinable)
+    if (!task.ever_joinable)
         return; // nobody ever had its handle
     base::List<JoinWait> claimed;
     task.join_lock.lock();

@@ -63,7 +63,7 @@ inline WakeReason leave(ThreadContext &thread, Parking &parking) noexcept {
     MC_DEBUG_INVARIANT(thread.no_switch == 0, thread.no_switch);
     parking.task = task;
     parking.epoch = task->word.begin_park();
-    task->deadline_ns = parking.deadline_ns;
+    task->timed.store(parking.deadline_ns != INT64_MAX, sync::relaxed); // published with the word
     if (thread.executor != nullptr) [[likely]]
         thread.executor->switch_away(parking);
     else

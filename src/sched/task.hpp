@@ -47,6 +47,9 @@ struct Task : base::SlabItem<Task>, base::HandleItem, fiber::Context, Timer {
     int32_t wake_value = 0;
     WakeReason reason = WakeReason::none;
 
+    // any thread: the current wait has a deadline. Written before the wait is published.
+    sync::atomic<uint8_t> timed{0};
+
     // immutable from spawn to end
     Kind kind = Kind::fiber;
     bool ever_joinable = false;   // a handle was given out at spawn

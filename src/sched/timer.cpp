@@ -2,6 +2,8 @@
 
 #include "base/assert.hpp"
 
+#include <algorithm>
+
 namespace mc::sched {
 
 // Both are roots. The later one becomes the first child of the earlier one.
@@ -56,6 +58,8 @@ void TimerHeap::set_root(Timer *root) noexcept {
 bool TimerHeap::arm(Timer &timer) noexcept {
     base::SpinGuard guard(lock_);
     MC_INVARIANT(timer.back == nullptr, timer.deadline_ns);
+    // Behind everything that was due at the last look, or what it overtook would starve.
+    timer.deadline_ns = std::max(timer.deadline_ns, horizon_ns_);
     timer.order = order_++;
     timer.child = timer.sibling = nullptr;
     armed_.store(armed_.load(sync::relaxed) + 1, sync::relaxed);
@@ -92,7 +96,8 @@ uint32_t TimerHeap::fire_due(int64_t now_ns) noexcept {
     if (earliest() > now_ns)
         return 0;
     lock_.lock();
-    const uint64_t bound = order_; // what the actions arm comes later
+    horizon_ns_ = std::max(horizon_ns_, now_ns);
+    const uint64_t bound = order_; // what is armed from now on stands behind, and waits for the next call
     uint32_t fired = 0;
     while (root_ != nullptr && root_->deadline_ns <= now_ns && root_->order < bound) {
         Timer &timer = *root_;

@@ -35,7 +35,8 @@ struct Timer {
 
 class TimerHeap {
 public:
-    // Any thread. True: the timer is the earliest now, so a sleeping owner must be woken.
+    // Any thread. A deadline before the last fire_due's time is raised to that. True: the timer is the earliest now, so a
+    // sleeping owner must be woken.
     bool arm(Timer &timer) noexcept;
 
     // Any thread. False: the timer is not armed (any more): it has been taken, and its action runs or has run.
@@ -62,6 +63,7 @@ private:
     // guarded by lock_
     Timer *root_ = nullptr;
     uint64_t order_ = 0;
+    int64_t horizon_ns_ = INT64_MIN; // of the last fire_due
     // written under lock_, read by any thread
     sync::atomic<int64_t> earliest_{INT64_MAX};
     sync::atomic<uint64_t> armed_{0};

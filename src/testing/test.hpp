@@ -77,6 +77,10 @@ inline unsigned scale() {
 inline constexpr int exit_failed = 101;
 inline constexpr int exit_skipped = 102;
 
+// Called before a failed assertion ends the process: the systematic twin prints how to repeat the run.
+// (systematic_explorer.cpp sets it, in MC_SYS builds.)
+inline void (*failure_hook)() = nullptr;
+
 struct Where {
     const char *file;
     int line;
@@ -130,6 +134,8 @@ template <class A, class B> Sides sides(const A &left, const B &right) {
     if (write(STDERR_FILENO, line, length < sizeof line ? length : sizeof line - 1) < 0) {
         // Nobody to tell; the status says it.
     }
+    if (failure_hook != nullptr)
+        failure_hook();
     _exit(exit_failed);
 }
 

@@ -1,0 +1,274 @@
+// The timer heap against a sorted reference. Cancelling while firing is in timer_sys_test.cpp.
+#include "sched/timer.hpp"
+
+#include "base/prng.hpp"
+#include "testing/test.hpp"
+
+#include <functional>
+#include <memory>
+#include <set>
+#include <vector>
+
+using namespace mc;
+using sched::Timer;
+using sched::TimerHeap;
+
+namespace {
+
+// A timer that remembers when it fired.
+struct Alarm : Timer {
+    static inline std::vector<Alarm *> fired; // in order
+    static inline std::function<void(Alarm &)> also;
+    int number = 0;
+    uint64_t ticket = 0;
+    uint64_t fired_with = 0;
+    int64_t fired_at = -1;
+    uint64_t armed_as = 0; // in the reference
+
+    Alarm() { action = &record; }
+    static uint64_t ticket_of(Timer &timer) { return static_cast<Alarm &>(timer).ticket; }
+    static void fire(Timer &timer, uint64_t ticket, int64_t now_ns) {
+        auto &self = static_cast<Alarm &>(timer);
+        self.fired_with = ticket;
+        self.fired_at = now_ns;
+        fired.push_back(&self);
+        if (also)
+            also(self);
+    }
+    static constexpr Action record{ticket_of, fire};
+};
+
+bool arm_at(TimerHeap &heap, Alarm &alarm, int64_t deadline_ns) {
+    alarm.deadline_ns = deadline_ns;
+    return heap.arm(alarm);
+}
+
+// What should fire: by deadline, then in the order of arming.
+struct Sooner {
+    bool operator()(const Alarm *a, const Alarm *b) const {
+        return a->deadline_ns != b->deadline_ns ? a->deadline_ns < b->deadline_ns : a->armed_as < b->armed_as;
+    }
+};
+using Reference = std::set<Alarm *, Sooner>;
+
+void check_fired(TimerHeap &heap, Reference &reference, int64_t now) {
+    std::vector<Alarm *> expected;
+    while (!reference.empty() && (*reference.begin())->deadline_ns <= now) {
+        expected.push_back(*reference.begin());
+        reference.erase(reference.begin());
+    }
+    Alarm::fired.clear();
+    cr_assert_eq(heap.fire_due(now), expected.size());
+    cr_assert(Alarm::fired == expected);
+    for (const Alarm *alarm : expected)
+        cr_assert_eq(alarm->fired_at, now);
+    cr_assert_eq(heap.empty(), reference.empty());
+    cr_assert_eq(heap.earliest(), reference.empty() ? INT64_MAX : (*reference.begin())->deadline_ns);
+}
+
+// Random arming, cancelling and firing, with many equal deadlines.
+void random_history(uint32_t timers, uint32_t steps, uint32_t spread, uint64_t seed) {
+    base::Prng prng(seed);
+    TimerHeap heap;
+    Reference reference;
+    std::vector<Alarm> alarms(timers);
+    uint64_t armed = 0;
+    int64_t now = 0;
+    for (uint32_t step = 0; step < steps; ++step) {
+        Alarm &alarm = alarms[prng.below(timers)];
+        const bool is_armed = reference.count(&alarm) != 0;
+        if (prng.below(64) == 0) {
+            now += prng.below(spread / 4 + 2);
+            check_fired(heap, reference, now);
+        } else if (is_armed) {
+            reference.erase(&alarm);
+            cr_assert(heap.cancel(alarm));
+            cr_assert(!heap.cancel(alarm), "a timer is cancelled once");
+        } else {
+            alarm.armed_as = armed++;
+            const bool first = arm_at(heap, alarm, now + prng.below(spread));
+            reference.insert(&alarm);
+            cr_assert_eq(first, *reference.begin() == &alarm);
+        }
+        cr_assert_eq(heap.earliest(), reference.empty() ? INT64_MAX : (*reference.begin())->deadline_ns);
+    }
+    check_fired(heap, reference, INT64_MAX);
+}
+
+} // namespace
+
+// Goal: whatever is armed and cancelled, what is due fires once, by deadline, and of equal deadlines in the order of arming.
+Test(TimerHeap, random_history_matches_a_sorted_reference) {
+    for (uint64_t seed = 1; seed <= 20 * mc::testing::scale(); ++seed) {
+        random_history(50, 3'000, 10, seed);
+        random_history(500, 5'000, 1'000'000, seed);
+    }
+}
+
+// Goal: a hundred thousand timers, armed at random, half of them cancelled.
+Test(TimerHeap, holds_a_hundred_thousand) {
+    constexpr int count = 100'000;
+    base::Prng prng(8);
+    TimerHeap heap;
+    Reference reference;
+    std::vector<Alarm> alarms(count);
+    for (int i = 0; i < count; ++i) {
+        alarms[static_cast<size_t>(i)].armed_as = static_cast<uint64_t>(i);
+        arm_at(heap, alarms[static_cast<size_t>(i)], prng.below(1'000'000'000));
+        reference.insert(&alarms[static_cast<size_t>(i)]);
+    }
+    for (Alarm &alarm : alarms)
+        if (prng.below(2) == 0) {
+            cr_assert(heap.cancel(alarm));
+            reference.erase(&alarm);
+        }
+    for (int64_t now = 0; now <= 1'000'000'000; now += 50'000'000)
+        check_fired(heap, reference, now);
+    cr_assert(heap.empty());
+}
+
+// Goal: equal deadlines fire in the order of arming, also after cancels between and re-arming.
+Test(TimerHeap, equal_deadlines_fire_in_order) {
+    TimerHeap heap;
+    Alarm alarms[100];
+    for (int i = 0; i < 100; ++i) {
+        alarms[i].number = i;
+        arm_at(heap, alarms[i], 5);
+    }
+    for (int i = 0; i < 100; i += 3)
+        cr_assert(heap.cancel(alarms[i]));
+    for (int i = 0; i < 100; i += 3)
+        arm_at(heap, alarms[i], 5); // at the end now
+    Alarm::fired.clear();
+    cr_assert_eq(heap.fire_due(5), 100u);
+    size_t at = 0;
+    for (int i = 0; i < 100; ++i)
+        if (i % 3 != 0)
+            cr_assert_eq(Alarm::fired[at++]->number, i);
+    for (int i = 0; i < 100; i += 3)
+        cr_assert_eq(Alarm::fired[at++]->number, i);
+}
+
+// Goal: the far ends of time live beside the present: nothing overflows, nothing fires early.
+Test(TimerHeap, far_end_of_time_beside_near) {
+    TimerHeap heap;
+    Alarm never, last, near, past;
+    arm_at(heap, never, INT64_MAX);
+    cr_assert_eq(heap.earliest(), INT64_MAX);
+    cr_assert(!heap.empty(), "armed, though for ever");
+    cr_assert(arm_at(heap, last, INT64_MAX - 1));
+    cr_assert(arm_at(heap, near, 10));
+    cr_assert(arm_at(heap, past, INT64_MIN));
+    Alarm::fired.clear();
+    cr_assert_eq(heap.fire_due(9), 1u);
+    cr_assert_eq(Alarm::fired[0], &past);
+    cr_assert_eq(heap.fire_due(INT64_MAX - 2), 1u);
+    cr_assert_eq(Alarm::fired[1], &near);
+    cr_assert_eq(heap.fire_due(INT64_MAX - 1), 1u);
+    cr_assert_eq(Alarm::fired[2], &last);
+    cr_assert(heap.cancel(never));
+    cr_assert(heap.empty());
+}
+
+// Goal: heaps that are one long list (a million armed in order or in reverse, whose first is then taken) are dealt with on
+// a small stack: nothing recurses.
+Test(TimerHeap, long_lists_need_no_stack, .timeout = 60) {
+    const int count = mc::testing::under_valgrind ? 100'000 : 1'000'000;
+    for (int order : {1, -1}) {
+        TimerHeap heap;
+        std::vector<Alarm> alarms(static_cast<size_t>(count));
+        for (int i = 0; i < count; ++i)
+            arm_at(heap, alarms[static_cast<size_t>(i)], order > 0 ? i : count - i);
+        cr_assert(heap.cancel(alarms[order > 0 ? 0 : static_cast<size_t>(count) - 1])); // the root
+        for (int i = 1; i < count - 1; i += 2)
+            cr_assert(heap.cancel(alarms[static_cast<size_t>(i)]));
+        Alarm::fired.clear();
+        heap.fire_due(INT64_MAX);
+        cr_assert(heap.empty());
+        cr_assert_geq(Alarm::fired.size(), static_cast<size_t>(count) / 2 - 1);
+        for (size_t i = 1; i < Alarm::fired.size(); ++i)
+            cr_assert_lt(Alarm::fired[i - 1]->deadline_ns, Alarm::fired[i]->deadline_ns);
+    }
+}
+
+// Goal: an action gets the ticket that its timer had when it was taken, may arm its own timer again, and may cancel or arm
+// others.
+Test(TimerHeap, actions_may_use_the_heap) {
+    static TimerHeap heap;
+    static Alarm beat, victim, late;
+    beat.ticket = 7;
+    arm_at(heap, beat, 1);
+    arm_at(heap, victim, 2);
+    Alarm::also = [](Alarm &alarm) {
+        if (&alarm != &beat)
+            return;
+        cr_assert(!heap.cancel(beat), "it is firing");
+        if (victim.back != nullptr) {
+            cr_assert(heap.cancel(victim));
+            arm_at(heap, late, 100);
+        }
+        arm_at(heap, beat, beat.deadline_ns + 10);
+    };
+    Alarm::fired.clear();
+    cr_assert_eq(heap.fire_due(1), 1u);
+    cr_assert_eq(beat.fired_with, 7u);
+    cr_assert_eq(heap.earliest(), 11);
+    cr_assert_eq(heap.fire_due(11), 1u);
+    cr_assert_eq(heap.earliest(), 21);
+    Alarm::also = nullptr;
+    cr_assert_eq(heap.fire_due(200), 2u);
+    cr_assert_eq(Alarm::fired.back(), &late);
+}
+
+// Goal: an action that arms a timer which is due already does not keep the heap firing for ever, nor does it keep what was
+// due before from firing now.
+Test(TimerHeap, newly_armed_due_timers_wait_for_the_next_call) {
+    static TimerHeap heap;
+    static Alarm first, second, new_one;
+    arm_at(heap, first, 1);
+    arm_at(heap, second, 5);
+    Alarm::also = [](Alarm &alarm) {
+        if (&alarm == &first)
+            arm_at(heap, new_one, 2);
+    };
+    Alarm::fired.clear();
+    heap.fire_due(10);
+    cr_assert_eq(Alarm::fired.size(), 2u);
+    cr_assert_eq(Alarm::fired[0], &first);
+    cr_assert_eq(Alarm::fired[1], &second);
+    heap.fire_due(10);
+    cr_assert_eq(Alarm::fired.size(), 3u);
+    cr_assert_eq(Alarm::fired[2], &new_one);
+}
+
+// Goal: a deadline before the last look counts as that look's time: of timers armed too late, the first armed is first.
+Test(TimerHeap, deadlines_in_the_past_fire_in_the_order_of_arming) {
+    TimerHeap heap;
+    Alarm first, second, third;
+    heap.fire_due(100);
+    arm_at(heap, third, 101);
+    cr_assert(heap.cancel(third));
+    arm_at(heap, first, 101);
+    Alarm::fired.clear();
+    heap.fire_due(200);
+    arm_at(heap, second, 50);
+    arm_at(heap, third, 20);
+    heap.fire_due(200);
+    cr_assert(Alarm::fired == (std::vector<Alarm *>{&first, &second, &third}));
+}
+
+// Goal: a timer that is due again and again does not keep a later one from firing.
+Test(TimerHeap, an_overdue_beat_starves_nobody) {
+    static TimerHeap heap;
+    static Alarm beat, waiting;
+    arm_at(heap, beat, 1);
+    arm_at(heap, waiting, 2);
+    Alarm::also = [](Alarm &alarm) {
+        if (&alarm == &beat)
+            arm_at(heap, beat, 1);
+    };
+    for (int round = 0; round < 3; ++round)
+        heap.fire_due(10);
+    Alarm::also = nullptr;
+    cr_assert_eq(waiting.fired_at, 10);
+}
