@@ -12,6 +12,8 @@
  *   - A sender that a receiver finds waiting, and everything that a channel's death wakes (in the order in which they
  *     came, those in dead mode last), joins the tail.
  *   - With nowait, inside tx, and from other threads, nothing switches: the other party joins the tail.
+ * A task that only ever sends to waiting receivers therefore keeps its turn: each receiver runs, waits again, and the sender
+ * goes on. csp_yield gives the others theirs.
  * Threads that do not own the runtime may make every call but csp_run and csp_schedule; when they block, the thread waits.
  *
  * Endpoints

@@ -1,30 +1,41 @@
-// One channel, two or three threads: a send or receive against a timeout, a death, a close, a destruction. All
-// interleavings within a few preemptions; on real threads in other builds. The body's own thread owns the runtime.
+// One channel, two or three threads: a send or receive against a timeout, a death, a close, a destruction; on real threads
+// in other builds. The body's own thread owns the runtime.
 //
-// Each run has a process of its own: the runtime outlives a run. The owner waits with a far deadline, not for ever: a
-// thread that has not begun is none that the library knows, so the twin would see a closed world.
+// The runtime outlives a run, so the runs of the exhaustive search have a process each. The owner waits with a far
+// deadline, not for ever: a thread that has not begun is none that the library knows, so the twin would see a closed world.
 #include "csp/test_csp.hpp"
 #include "testing/systematic.hpp"
+
+#include <functional>
+#include <utility>
 
 using namespace mc;
 using csp::testing::Chan;
 using csp::testing::copy_int;
 using testing::check;
 using testing::expect_pass;
-using testing::Exploration;
 using testing::Thread;
 
 namespace {
 
-// Preemptions as the threads allow; deadlines pass early once, unless all of them are far.
-Exploration exhaustive(const char *name, int preemptions, int timeouts, uint64_t max_runs = 60'000) {
-    return {.name = name,
-            .preemptions = preemptions,
-            .stale = 1,
-            .timeouts = timeouts,
-            .spurious = 0,
-            .max_runs = max_runs * testing::scale(),
-            .isolate = true};
+// All interleavings with up to two preemptions, fewest first, as many as there is time for; then random ones without a
+// limit. `timeouts`: how many deadlines may pass although somebody could run.
+void explore(const char *name, int timeouts, const std::function<void()> &body) {
+    expect_pass({.name = name,
+                 .preemptions = 2,
+                 .stale = 1,
+                 .timeouts = timeouts,
+                 .spurious = 0,
+                 .max_runs = uint64_t{2500} * testing::scale(),
+                 .isolate = true,
+                 .real_runs = 100 * testing::scale()},
+                body);
+    expect_pass({.name = name,
+                 .search = testing::Search::seeds,
+                 .timeouts = timeouts,
+                 .seeds = uint64_t{2500} * testing::scale(),
+                 .real_runs = 100 * testing::scale()},
+                body);
 }
 
 int64_t soon() { return mc_after(1000); }
@@ -38,8 +49,8 @@ void nothing_is_left() {
 } // namespace
 
 // Goal: a sender and a receiver that may both time out: both went, or both did not.
-Test(ChannelSys, send_against_two_timeouts, .timeout = 120) {
-    expect_pass(exhaustive("ChannelSys/send_against_two_timeouts", 2, 1), [] {
+Test(ChannelSys, send_against_two_timeouts, .timeout = 60) {
+    explore("ChannelSys/send_against_two_timeouts", 1, [] {
         Chan chan;
         int received = 0, sent = 0;
         {
@@ -58,8 +69,8 @@ Test(ChannelSys, send_against_two_timeouts, .timeout = 120) {
 }
 
 // Goal: two threads meet without the owner, under the same conditions.
-Test(ChannelSys, threads_against_timeouts, .timeout = 120) {
-    expect_pass(exhaustive("ChannelSys/threads_against_timeouts", 2, 1), [] {
+Test(ChannelSys, threads_against_timeouts, .timeout = 60) {
+    explore("ChannelSys/threads_against_timeouts", 1, [] {
         Chan chan;
         int received = 0, sent = 0, value = 0;
         {
@@ -74,8 +85,8 @@ Test(ChannelSys, threads_against_timeouts, .timeout = 120) {
 }
 
 // Goal: two senders who each send once and go: the owner gets both messages, then hears of the death.
-Test(ChannelSys, messages_then_death, .timeout = 120) {
-    expect_pass(exhaustive("ChannelSys/messages_then_death", 2, 0), [] {
+Test(ChannelSys, messages_then_death, .timeout = 60) {
+    explore("ChannelSys/messages_then_death", 0, [] {
         Chan chan;
         int sum = 0;
         const auto sends = [&](int value) {
@@ -100,8 +111,8 @@ Test(ChannelSys, messages_then_death, .timeout = 120) {
 }
 
 // Goal: a death against a waiter's timeout: the waiter hears of one, the channel is gone afterwards.
-Test(ChannelSys, death_against_timeout, .timeout = 120) {
-    expect_pass(exhaustive("ChannelSys/death_against_timeout", 3, 1), [] {
+Test(ChannelSys, death_against_timeout, .timeout = 60) {
+    explore("ChannelSys/death_against_timeout", 1, [] {
         Chan chan;
         {
             Thread thread([w = std::exchange(chan.w, nullptr)] { csp_writer_release(w); });
@@ -114,8 +125,8 @@ Test(ChannelSys, death_against_timeout, .timeout = 120) {
 }
 
 // Goal: the two ends go at the same time, from two threads, with a vulture on the owner's microthread.
-Test(ChannelSys, both_ends_go_at_once, .timeout = 120) {
-    expect_pass(exhaustive("ChannelSys/both_ends_go_at_once", 3, 0), [] {
+Test(ChannelSys, both_ends_go_at_once, .timeout = 60) {
+    explore("ChannelSys/both_ends_go_at_once", 0, [] {
         Chan chan;
         {
             Thread first([w = std::exchange(chan.w, nullptr)] { csp_writer_release(w); });
@@ -126,8 +137,8 @@ Test(ChannelSys, both_ends_go_at_once, .timeout = 120) {
 }
 
 // Goal: a close against a send: sent is received, and what is not received was not sent.
-Test(ChannelSys, close_against_send, .timeout = 120) {
-    expect_pass(exhaustive("ChannelSys/close_against_send", 2, 0), [] {
+Test(ChannelSys, close_against_send, .timeout = 60) {
+    explore("ChannelSys/close_against_send", 0, [] {
         Chan chan;
         int sent = 0, received = 0;
         {
@@ -174,16 +185,16 @@ void destruction(uint32_t capacity) {
 } // namespace
 
 // Goal: a destruction against a sender and a receiver, by rendezvous and through a buffer.
-Test(ChannelSys, destroy_against_rendezvous, .timeout = 120) {
-    expect_pass(exhaustive("ChannelSys/destroy_against_rendezvous", 2, 0), [] { destruction(0); });
+Test(ChannelSys, destroy_against_rendezvous, .timeout = 60) {
+    explore("ChannelSys/destroy_against_rendezvous", 0, [] { destruction(0); });
 }
-Test(ChannelSys, destroy_against_buffer, .timeout = 120) {
-    expect_pass(exhaustive("ChannelSys/destroy_against_buffer", 2, 0), [] { destruction(1); });
+Test(ChannelSys, destroy_against_buffer, .timeout = 60) {
+    explore("ChannelSys/destroy_against_buffer", 0, [] { destruction(1); });
 }
 
 // Goal: a buffer of one between two senders and the owner: both get in, in some order, and the close comes last.
-Test(ChannelSys, buffer_of_one, .timeout = 120) {
-    expect_pass(exhaustive("ChannelSys/buffer_of_one", 2, 0), [] {
+Test(ChannelSys, buffer_of_one, .timeout = 60) {
+    explore("ChannelSys/buffer_of_one", 0, [] {
         mc_chan_t chan = 0;
         check(mc_chan_create(0, sizeof(int), 1, nullptr, nullptr, &chan) == MC_OK, "not made");
         {
@@ -203,15 +214,14 @@ Test(ChannelSys, buffer_of_one, .timeout = 120) {
 
 // Goal: longer exchanges under random schedules: two threads and a microthread send, main and a microthread receive, with
 // timeouts and nowait calls between; the ledger balances.
-Test(ChannelSys, exchanges, .timeout = 240) {
+Test(ChannelSys, exchanges, .timeout = 60) {
     expect_pass({.name = "ChannelSys/exchanges",
                  .search = testing::Search::seeds,
                  .timeouts = 3,
                  .spurious = 2,
                  .max_steps = 100'000,
-                 .seeds = 1500 * testing::scale(),
-                 .isolate = true,
-                 .real_runs = 300},
+                 .seeds = uint64_t{1500} * testing::scale(),
+                 .real_runs = 300 * testing::scale()},
                 [] {
                     Chan chan;
                     int sent[3] = {}, received = 0, values = 0;

@@ -38,10 +38,10 @@ struct ExceptionState {
 
 struct Context {
     // Owner: the thread that the context runs on; while suspended, the one that is about to resume it.
-    void *sp = nullptr;            // suspended: where; stored by the one that was resumed in its place
-    ExceptionState exceptions;     // suspended: its exception state
-    ExceptionState *cxa = nullptr; // running: the C++ runtime's state of this thread
-    Context *target = nullptr;     // running: whom it last resumed; a new fiber learns here who it is
+    void *sp = nullptr;                         // suspended: where; stored by the one that was resumed in its place
+    ExceptionState exceptions;                  // suspended: its exception state
+    ExceptionState *cxa = nullptr;              // running: the C++ runtime's state of this thread
+    Context *target = nullptr;                  // running: whom it last resumed; a new fiber learns here who it is
     void (*entry)(Context *previous) = nullptr; // immutable once made
 #ifdef MC_FIBER_ASAN
     void *fake_stack = nullptr;

@@ -102,7 +102,8 @@ void chain(int signal, siginfo_t *info, void *context) {
     const struct sigaction &before = reporter.before[which];
     const bool plain = (before.sa_flags & SA_SIGINFO) == 0;
     const bool from_kernel = info->si_code > 0;
-    const bool spent = (before.sa_flags & static_cast<int>(SA_RESETHAND)) != 0 && reporter.spent[which].exchange(1, sync::relaxed) != 0;
+    const bool spent = (before.sa_flags & static_cast<int>(SA_RESETHAND)) != 0 &&
+                       reporter.spent[which].exchange(1, sync::relaxed) != 0;
     if (spent || (plain && before.sa_handler == SIG_DFL) || (plain && before.sa_handler == SIG_IGN && from_kernel)) {
         // Back to the default, and return: the faulting instruction runs again and the core shows it. (The kernel treats
         // an ignored fault so.) A signal that somebody sent has no such instruction, so it is sent once more.
@@ -156,7 +157,8 @@ bool all_ours() {
 std::size_t alt_stack_bytes() {
     const long least = sysconf(_SC_MINSIGSTKSZ);
     const std::size_t needed = least > 0 ? static_cast<std::size_t>(least) : std::size_t{4096};
-    return std::max<std::size_t>(std::size_t{64} << 10, (needed + (std::size_t{32} << 10) + kPageBytes - 1) / kPageBytes * kPageBytes);
+    return std::max<std::size_t>(std::size_t{64} << 10,
+                                 (needed + (std::size_t{32} << 10) + kPageBytes - 1) / kPageBytes * kPageBytes);
 }
 
 // True: the thread has an alternate stack now, ours or not.
@@ -165,7 +167,8 @@ bool alt_install(AltStack &self) {
     if (self.memory != nullptr || (sigaltstack(nullptr, &now) == 0 && (now.ss_flags & SS_DISABLE) == 0))
         return true;
     const std::size_t bytes = alt_stack_bytes();
-    void *memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+    void *memory =
+        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
     if (memory == MAP_FAILED)
         return false;
     mprotect(memory, kPageBytes, PROT_NONE); // its guard; without one the handler still works
@@ -185,7 +188,8 @@ void alt_remove(AltStack &self) {
     if (self.memory == nullptr)
         return;
     stack_t now = {};
-    const bool installed = sigaltstack(nullptr, &now) == 0 && now.ss_sp == static_cast<char *>(self.memory) + kPageBytes;
+    const bool installed =
+        sigaltstack(nullptr, &now) == 0 && now.ss_sp == static_cast<char *>(self.memory) + kPageBytes;
     stack_t none = {};
     none.ss_flags = SS_DISABLE;
     // Somebody who put another one in its place may put ours back: then it must still be there.
@@ -271,7 +275,8 @@ void overflow_abort(const Stack &stack) {
     char text[192];
     Line line(text, sizeof text);
     // relaxed: the caller holds the stack, so it has seen its owner.
-    describe_owner(line.text("libmcrt: stack overflow in "), stack.slab->owner[stack.index].load(sync::relaxed), stack.size());
+    describe_owner(line.text("libmcrt: stack overflow in "), stack.slab->owner[stack.index].load(sync::relaxed),
+                   stack.size());
     line.text(", found when it ended").text(kAdvice).text("\n").write_to_stderr();
     abort();
 }

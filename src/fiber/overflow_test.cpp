@@ -119,7 +119,8 @@ Test(Overflow, canary_aborts_at_release) {
         fiber.resume(here);
     });
     cr_assert(death.by(SIGABRT), "status %x: %s", static_cast<unsigned>(death.status), death.said.c_str());
-    cr_assert(death.mentions("libmcrt: stack overflow in microthread 17 \"parser\" (32768 bytes)"), "%s", death.said.c_str());
+    cr_assert(death.mentions("libmcrt: stack overflow in microthread 17 \"parser\" (32768 bytes)"), "%s",
+              death.said.c_str());
 }
 
 // Goal: a canary that nothing touched survives reuse and the giving back of the memory above it.
@@ -314,7 +315,9 @@ Test(Overflow, fault_describe) {
         return true;
     });
     cr_assert_eq(fault_describe(stack.low() + 100, text), MC_OK);
-    cr_assert(says(text, "address on the stack of microthread 18446744073709551615 \"???????????????????????????????\" (8192 bytes)"), "%s", text);
+    cr_assert(says(text, "address on the stack of microthread 18446744073709551615 \"???????????????????????????????\" "
+                         "(8192 bytes)"),
+              "%s", text);
     overflow_set_describe([](void *, uint64_t *id, char *name) {
         *id = 3;
         name[0] = '\0';

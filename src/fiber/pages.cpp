@@ -22,10 +22,11 @@ constexpr uint32_t kCalls = 4;
 
 struct PageState {
     // Any thread. Each is a value on its own that publishes nothing else: relaxed throughout.
-    sync::atomic<uint32_t> kind{0};          // of guards: 0 is not yet known
-    sync::atomic<uint64_t> budget{0};        // mappings that protect guards may use; 0 is not yet known
-    sync::atomic<uint64_t> used{0};          // mappings that they do use
-    sync::atomic<uint32_t> no_batch_mask{0}; // bit 0: process_madvise does not install guards here; bit 1: nor give back
+    sync::atomic<uint32_t> kind{0};   // of guards: 0 is not yet known
+    sync::atomic<uint64_t> budget{0}; // mappings that protect guards may use; 0 is not yet known
+    sync::atomic<uint64_t> used{0};   // mappings that they do use
+    sync::atomic<uint32_t> no_batch_mask{
+        0}; // bit 0: process_madvise does not install guards here; bit 1: nor give back
     sync::atomic<uint32_t> fail_in[kCalls]{};
 } state;
 
@@ -37,7 +38,8 @@ bool must_fail(PageCall call) {
 }
 
 void *map_plain(std::size_t bytes) {
-    void *first = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+    void *first =
+        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
     return first == MAP_FAILED ? nullptr : first;
 }
 
@@ -84,8 +86,8 @@ uint64_t protect_budget() {
 }
 
 // One system call for all ranges. False: it did not do all of them, and the caller does them one by one.
-bool advise_at_once([[maybe_unused]] const PageRange *ranges, [[maybe_unused]] uint32_t count, [[maybe_unused]] int advice,
-                    [[maybe_unused]] std::size_t bytes) {
+bool advise_at_once([[maybe_unused]] const PageRange *ranges, [[maybe_unused]] uint32_t count,
+                    [[maybe_unused]] int advice, [[maybe_unused]] std::size_t bytes) {
 #if defined(SYS_process_madvise) && !defined(MC_VALGRIND) // which does not know the call, and says so each time
     const uint32_t bit = advice == kGuardInstall ? 1 : 2;
     if (count < 2 || (state.no_batch_mask.load(sync::relaxed) & bit) != 0)
@@ -139,7 +141,8 @@ void *pages_map(std::size_t bytes) {
         return nullptr;
     void *first = map_plain(bytes);
     if (first != nullptr)
-        madvise(first, bytes, MADV_NOHUGEPAGE); // a huge page would make a parked fiber cost 2 MiB; kernels without them refuse
+        madvise(first, bytes,
+                MADV_NOHUGEPAGE); // a huge page would make a parked fiber cost 2 MiB; kernels without them refuse
     return first;
 }
 

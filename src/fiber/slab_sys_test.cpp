@@ -24,7 +24,8 @@ void check_look(const Slab &slab) {
         return;
     const bool first = info.owner == &first_owner;
     check(first || info.owner == &second_owner, "an owner that never was");
-    check(info.size == stack_bytes(first ? kFirstClass : kSecondClass), "the owner of one slab with the size of another");
+    check(info.size == stack_bytes(first ? kFirstClass : kSecondClass),
+          "the owner of one slab with the size of another");
     check(info.low == reinterpret_cast<void *>((first ? kFirstBase : kSecondBase) + kPageBytes), "and with its place");
     check(!info.in_guard, "a guard where there is none");
 }

@@ -32,8 +32,8 @@ namespace mc::fiber {
 constexpr uint32_t kPageBytes = 4096;
 constexpr uint64_t kStackMin = 4096;
 constexpr uint64_t kStackMax = 8u << 20;
-constexpr uint32_t kStackClasses = 12;   // 4 KiB << class
-constexpr uint32_t kStacksPerSlab = 64;  // at most
+constexpr uint32_t kStackClasses = 12;  // 4 KiB << class
+constexpr uint32_t kStacksPerSlab = 64; // at most
 
 // The part of a slab's record that the hot path writes.
 struct SlabOwners {
@@ -49,7 +49,7 @@ struct Stack {
     bool canary = false; // its guard is only a canary
 
     uint32_t size() const { return static_cast<uint32_t>(kStackMin) << size_class; } // at least what was asked for
-    char *end() const { // top is in the last page
+    char *end() const {                                                              // top is in the last page
         return top + (-reinterpret_cast<uintptr_t>(top) & (kPageBytes - 1));
     }
     char *low() const { return end() - size(); } // the lowest usable byte
@@ -105,8 +105,8 @@ namespace detail {
 
 constexpr uint32_t kCanaryBytes = 64; // of the stack's lowest, when it has no other guard
 
-void check_canary(const Stack &stack);      // aborts, naming the owner
-void check_and_poison(const Stack &stack);  // MC_DEBUG: that nobody runs on it, and that a later reader notices
+void check_canary(const Stack &stack);     // aborts, naming the owner
+void check_and_poison(const Stack &stack); // MC_DEBUG: that nobody runs on it, and that a later reader notices
 
 // What is done to every stack that is handed out or released, whoever keeps it.
 inline void issue(const Stack &stack) {

@@ -100,7 +100,10 @@ void churn_on_threads(int rounds) {
 
 // Goal: no stack is ever in two hands, and none is lost, while threads take, return and trim.
 Test(StackPool, threads_share_it) {
-    churn_on_threads((mc::testing::under_valgrind ? 500 : mc::testing::under_tsan ? 5'000 : 20'000) * static_cast<int>(mc::testing::scale()));
+    churn_on_threads((mc::testing::under_valgrind ? 500
+                      : mc::testing::under_tsan   ? 5'000
+                                                  : 20'000) *
+                     static_cast<int>(mc::testing::scale()));
 }
 
 // Goal: the same where some guards are canaries and some cost mappings.

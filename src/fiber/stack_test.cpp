@@ -165,7 +165,7 @@ Test(Stack, find) {
         const Stack &stack;
         const char *addr;
         bool in_guard;
-    } const cases[] = {{a, a.low(), false},     {a, a.end() - 1, false}, {a, a.low() + 5000, false},
+    } const cases[] = {{a, a.low(), false},     {a, a.end() - 1, false},   {a, a.low() + 5000, false},
                        {a, a.low() - 1, true},  {a, a.low() - 4096, true}, {b, b.low(), false},
                        {b, b.end() - 1, false}, {b, b.low() - 1, true}};
     for (const auto &c : cases) {
@@ -242,7 +242,8 @@ Test(Stack, find_while_slabs_come_and_go) {
 Test(Stack, high_water) {
     const Stack stack = acquired(65536);
     cr_assert_leq(stack_high_water(stack), 0u);
-    for (uint64_t depth : {UINT64_C(1), UINT64_C(100), UINT64_C(4096), UINT64_C(5000), UINT64_C(30000), UINT64_C(65536)}) {
+    for (uint64_t depth :
+         {UINT64_C(1), UINT64_C(100), UINT64_C(4096), UINT64_C(5000), UINT64_C(30000), UINT64_C(65536)}) {
         stack.end()[-static_cast<int64_t>(depth)] = 1;
         const uint64_t water = stack_high_water(stack);
         cr_assert_geq(water, depth);

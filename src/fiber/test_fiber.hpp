@@ -79,7 +79,8 @@ struct Death {
     bool by(int signal) const { return WIFSIGNALED(status) && WTERMSIG(status) == signal; }
     // The checkers handle a fault themselves, and end the process with a status of their own.
     bool by_fault(int signal) const {
-        return by(signal) || ((mc::testing::under_asan || mc::testing::under_tsan) && WIFEXITED(status) && WEXITSTATUS(status) != 0);
+        return by(signal) ||
+               ((mc::testing::under_asan || mc::testing::under_tsan) && WIFEXITED(status) && WEXITSTATUS(status) != 0);
     }
     bool mentions(const char *text) const { return said.find(text) != std::string::npos; }
 };

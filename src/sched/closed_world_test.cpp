@@ -20,49 +20,55 @@ void nap_ms(long ms) {
 // Goal: alone, the owner is told at once; so it is when only microthreads are left that wait for ever themselves. They are
 // not told, and go on when the owner does something about it.
 Test(ClosedWorld, the_owner_is_told) {
-    Gate gate;
-    Gate other_gate;
-    const int64_t start_ns = sync::now_ns();
-    cr_assert_eq(gate.acquire(), MC_E_DEADLOCK);
-    const mc_task_t task = start([&] { return other_gate.acquire(); });
-    cr_assert_eq(gate.acquire(), MC_E_DEADLOCK);
-    cr_assert_eq(join_until(task, MC_FOREVER), MC_E_DEADLOCK);
-    cr_assert_lt(sync::now_ns() - start_ns, MC_SEC);
-    cr_assert(other_gate.has_waiters());
-    cr_assert(!gate.has_waiters());
-    other_gate.release();
-    cr_assert_eq(result_of(task), MC_OK, "the handle stayed good");
-    cr_assert_eq(sleep_until(here(), MC_FOREVER, nullptr), MC_E_DEADLOCK);
+    in_a_process_of_one_thread([] {
+        Gate gate;
+        Gate other_gate;
+        const int64_t start_ns = sync::now_ns();
+        cr_assert_eq(gate.acquire(), MC_E_DEADLOCK);
+        const mc_task_t task = start([&] { return other_gate.acquire(); });
+        cr_assert_eq(gate.acquire(), MC_E_DEADLOCK);
+        cr_assert_eq(join_until(task, MC_FOREVER), MC_E_DEADLOCK);
+        cr_assert_lt(sync::now_ns() - start_ns, MC_SEC);
+        cr_assert(other_gate.has_waiters());
+        cr_assert(!gate.has_waiters());
+        other_gate.release();
+        cr_assert_eq(result_of(task), MC_OK, "the handle stayed good");
+        cr_assert_eq(sleep_until(here(), MC_FOREVER, nullptr), MC_E_DEADLOCK);
+    });
 }
 
 // Goal: a deadline is an end: nobody is told of a deadlock while the owner, or anybody, has one.
 Test(ClosedWorld, a_deadline_keeps_it_open) {
-    Gate gate;
-    cr_assert_eq(gate.acquire(in_ms(20)), MC_E_TIMEDOUT);
-    run_now([&] {
-        sleep_ms(20);
-        gate.release();
+    in_a_process_of_one_thread([] {
+        Gate gate;
+        cr_assert_eq(gate.acquire(in_ms(20)), MC_E_TIMEDOUT);
+        run_now([&] {
+            sleep_ms(20);
+            gate.release();
+        });
+        cr_assert_eq(gate.acquire(), MC_OK);
+        run_now([&] { cr_assert_eq(gate.acquire(in_ms(20)), MC_E_TIMEDOUT); });
+        const int64_t before = sync::now_ns();
+        Gate never;
+        cr_assert_eq(never.acquire(), MC_E_DEADLOCK);
+        cr_assert_geq(sync::now_ns() - before, 15 * MC_MS, "told before the microthread's deadline");
     });
-    cr_assert_eq(gate.acquire(), MC_OK);
-    run_now([&] { cr_assert_eq(gate.acquire(in_ms(20)), MC_E_TIMEDOUT); });
-    const int64_t before = sync::now_ns();
-    Gate never;
-    cr_assert_eq(never.acquire(), MC_E_DEADLOCK);
-    cr_assert_geq(sync::now_ns() - before, 15 * MC_MS, "told before the microthread's deadline");
 }
 
 // Goal: a known thread that is blocked in us for ever closes the world with the owner; it is not told, and goes on when the
 // owner wakes it.
 Test(ClosedWorld, blocked_threads_do_not_keep_it_open) {
-    Gate gate;
-    Gate owners;
-    here();
-    Other other([&] { cr_assert_eq(gate.acquire(), MC_OK); });
-    cr_assert_eq(owners.acquire(), MC_E_DEADLOCK);
-    cr_assert(gate.has_waiters());
-    gate.release();
-    other.end();
-    cr_assert_eq(owners.acquire(), MC_E_DEADLOCK);
+    in_a_process_of_one_thread([] {
+        Gate gate;
+        Gate owners;
+        here();
+        Other other([&] { cr_assert_eq(gate.acquire(), MC_OK); });
+        cr_assert_eq(owners.acquire(), MC_E_DEADLOCK);
+        cr_assert(gate.has_waiters());
+        gate.release();
+        other.end();
+        cr_assert_eq(owners.acquire(), MC_E_DEADLOCK);
+    });
 }
 
 // Goal: a thread that runs keeps the world open, known to us or not, and one that waits with a deadline: until it has
@@ -70,45 +76,51 @@ Test(ClosedWorld, blocked_threads_do_not_keep_it_open) {
 Test(ClosedWorld, running_threads_keep_it_open) {
     if (mc::testing::systematic)
         return; // there, real threads are not counted
-    Gate gate;
-    here();
-    int64_t before = sync::now_ns();
-    Other unknown([&] { nap_ms(50); });
-    cr_assert_eq(gate.acquire(), MC_E_DEADLOCK);
-    cr_assert_geq(sync::now_ns() - before, 45 * MC_MS, "told while a thread was running");
-    unknown.end();
+    in_a_process_of_one_thread([] {
+        Gate gate;
+        here();
+        int64_t before = sync::now_ns();
+        Other unknown([&] { nap_ms(50); });
+        cr_assert_eq(gate.acquire(), MC_E_DEADLOCK);
+        cr_assert_geq(sync::now_ns() - before, 45 * MC_MS, "told while a thread was running");
+        unknown.end();
 
-    before = sync::now_ns();
-    Other timed([&] { cr_assert_eq(sleep_until(here(), in_ms(50), nullptr), MC_E_TIMEDOUT); });
-    cr_assert_eq(gate.acquire(), MC_E_DEADLOCK);
-    cr_assert_geq(sync::now_ns() - before, 45 * MC_MS, "told while a thread waited with a deadline");
-    timed.end();
+        before = sync::now_ns();
+        Other timed([&] { cr_assert_eq(sleep_until(here(), in_ms(50), nullptr), MC_E_TIMEDOUT); });
+        cr_assert_eq(gate.acquire(), MC_E_DEADLOCK);
+        cr_assert_geq(sync::now_ns() - before, 45 * MC_MS, "told while a thread waited with a deadline");
+        timed.end();
 
-    Other releases([&] {
-        nap_ms(30);
-        gate.release();
+        Other releases([&] {
+            nap_ms(30);
+            gate.release();
+        });
+        cr_assert_eq(gate.acquire(), MC_OK);
+        releases.end();
     });
-    cr_assert_eq(gate.acquire(), MC_OK);
-    releases.end();
 }
 
 // Goal: hundreds of rounds in which another thread blocks, wakes and leaves at any moment, and always releases the owner in
 // the end: never a false deadlock.
 Test(ClosedWorld, no_false_deadlock, .timeout = 60) {
-    Gate gate;
-    Gate back;
-    here();
-    for (int round = 0; round < 300 * static_cast<int>(mc::testing::scale()); ++round) {
-        Other other([&, round] {
+    if (mc::testing::systematic)
+        return; // see above
+    in_a_process_of_one_thread([] {
+        Gate gate;
+        Gate back;
+        here();
+        for (int round = 0; round < 300 * static_cast<int>(mc::testing::scale()); ++round) {
+            Other other([&, round] {
+                if (round % 3 == 1)
+                    back.release();
+                if (round % 3 == 2)
+                    cr_assert_eq(back.acquire(in_ns(20'000)), MC_E_TIMEDOUT);
+                gate.release();
+            });
             if (round % 3 == 1)
-                back.release();
-            if (round % 3 == 2)
-                cr_assert_eq(back.acquire(in_ns(20'000)), MC_E_TIMEDOUT);
-            gate.release();
-        });
-        if (round % 3 == 1)
-            cr_assert_eq(back.acquire(), MC_OK);
-        cr_assert_eq(gate.acquire(), MC_OK, "a false deadlock in round %d", round);
-        other.end();
-    }
+                cr_assert_eq(back.acquire(), MC_OK);
+            cr_assert_eq(gate.acquire(), MC_OK, "a false deadlock in round %d", round);
+            other.end();
+        }
+    });
 }

@@ -115,7 +115,7 @@ void Executor::finish_running() noexcept {
     parking_ = &task_ended_;
     Task *to = next_task();
     thread_.running = to;
-    sync::handoff_release(this);
+    note_leaving(self);
     fiber::context_exit(self->context(), to->context());
 }
 

@@ -90,6 +90,7 @@ private:
     explicit Executor(uint64_t seed) noexcept : driver_(seed) {}
     ~Executor() = default;
 
+    void note_leaving(Task *self) noexcept;
     void jump(Task *to) noexcept;
     static Executor &arrive(fiber::Context *previous) noexcept;
     void complete(Task *left) noexcept;

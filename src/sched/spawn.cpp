@@ -196,7 +196,8 @@ int32_t spawn(ThreadContext *thread, Executor &executor, const SpawnRequest &req
 }
 
 int32_t spawn_step(Executor &executor, void (*run)(void *), void *argument) noexcept {
-    Task *task = task_slab().acquire();
+    const bool here = current() == &executor.thread();
+    Task *task = here ? task_slab().acquire(executor.task_cache()) : task_slab().acquire();
     if (task == nullptr)
         return MC_E_NOMEM;
     task->kind = Kind::step;

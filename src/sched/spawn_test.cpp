@@ -245,7 +245,8 @@ Test(Spawn, names_and_ids) {
     for (const char *name : {"parser", lengthy.c_str(), static_cast<const char *>(nullptr)}) {
         const mc_task_t task = start([&] {
             const Task &self = *here().running;
-            cr_assert_str_eq(self.name, name == nullptr ? "" : std::string(name).substr(0, 31).c_str());
+            const std::string cut = std::string(name == nullptr ? "" : name).substr(0, 31);
+            cr_assert_str_eq(self.name, cut.c_str());
             cr_assert_gt(self.id, last_id);
             last_id = self.id;
         }, name);

@@ -10,7 +10,9 @@
 #include <mc/runtime.h>
 
 #include <cstdint>
+#include <sys/wait.h>
 #include <type_traits>
+#include <unistd.h>
 #include <utility>
 
 namespace mc::sched::testing {
@@ -110,6 +112,33 @@ private:
     mc::testing::Thread thread_;
 };
 
+// Runs the body in a forked child, which has one thread: in a test process of Criterion's there are two, so that no world
+// is closed. To be called before the library is used.
+template <class Body> void in_a_process_of_one_thread(Body body) {
+    const pid_t child = fork();
+    cr_assert_geq(child, 0);
+    if (child == 0) {
+        body();
+        _exit(0);
+    }
+    int status = -1;
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child's status is %x", static_cast<unsigned>(status));
+}
+
+// A thread that waits without a runtime: its context and task are the test's own, so that nothing survives it. For the
+// systematic tests of what needs no executor.
+struct Loner {
+    Task task;
+    ThreadContext thread;
+    Loner() {
+        task.kind = Kind::foreign;
+        task.word.make_runnable();
+        task.word.start();
+        thread.running = &task;
+    }
+};
+
 // --- something to wait for ----------------------------------------------------------------------------------------------
 
 // A counting semaphore, made of park and wake as everything that blocks is. Any thread. A release is given to the first
@@ -118,7 +147,9 @@ class Gate {
 public:
     // MC_OK, or why the wait ended; value is the releaser's.
     int32_t acquire(int64_t deadline_ns = MC_FOREVER, Scope *scope = nullptr, int32_t *value = nullptr) {
-        ThreadContext &thread = here();
+        return acquire_on(here(), deadline_ns, scope, value);
+    }
+    int32_t acquire_on(ThreadContext &thread, int64_t deadline_ns, Scope *scope, int32_t *value = nullptr) {
         lock_.lock();
         if (kept_ > 0) {
             --kept_;

@@ -52,6 +52,10 @@ struct Exploration {
     int timeouts = 1;
     int spurious = 1;
 
+    // Exhaustive: where two orders of operations have led to the same state, go on from it once only. False to have
+    // every order.
+    bool merge_states = true;
+
     std::uint64_t max_runs =
         3'000'000; // an exhaustive search that is not complete by then ends, and passes as incomplete
     std::uint32_t max_steps = 20'000; // a run that takes more has failed

@@ -7,15 +7,53 @@
 
 namespace mc::testing::sys {
 
+std::uint64_t &StateSet::slot_of(std::uint64_t key) {
+    const std::size_t mask = slots_.size() - 1;
+    std::size_t i = (key >> 8) & mask;
+    while (slots_[i] != 0 && slots_[i] >> 8 != key >> 8)
+        i = (i + 1) & mask;
+    return slots_[i];
+}
+
+void StateSet::grow() {
+    std::vector<std::uint64_t> old(slots_.empty() ? 4096 : slots_.size() * 2);
+    old.swap(slots_);
+    for (std::uint64_t key : old)
+        if (key != 0)
+            slot_of(key) = key;
+}
+
+bool StateSet::enter(std::uint64_t state, int left) {
+    if (2 * (count_ + 1) > slots_.size() && slots_.size() < max_slots)
+        grow();
+    const std::uint64_t key = (state | std::uint64_t{1} << 63) & ~std::uint64_t{255};
+    std::uint64_t &slot = slot_of(key);
+    const std::uint64_t budget = static_cast<std::uint64_t>(std::min(left, 255));
+    if (slot != 0 && (slot & 255) >= budget)
+        return false;
+    if (slot == 0 && 2 * ++count_ > max_slots) {
+        --count_;
+        return true;
+    }
+    slot = key | budget;
+    return true;
+}
+
 void Choices::use_path(std::vector<unsigned> path) {
-    seeded_ = false;
+    seeded_ = merging_ = false;
     nodes_.clear();
     for (unsigned taken : path)
-        nodes_.push_back({0, taken, 0});
+        nodes_.push_back({0, taken, 0, 0, 0});
+}
+
+void Choices::use_search(bool merging) {
+    use_path({});
+    merging_ = merging;
 }
 
 void Choices::use_seed(std::uint64_t seed) {
     seeded_ = true;
+    merging_ = false;
     seed_ = seed;
     nodes_.clear();
 }
@@ -24,6 +62,7 @@ void Choices::begin_run(const std::uint64_t &signature) {
     signature_ = &signature;
     depth_ = 0;
     diverged_ = false;
+    merged_ = false;
     if (!seeded_)
         return;
     nodes_.clear();
@@ -47,19 +86,24 @@ std::uint64_t Choices::next_random() {
     return z ^ (z >> 31);
 }
 
-unsigned Choices::record(unsigned n, unsigned taken) {
-    nodes_.push_back({n, taken, *signature_});
+unsigned Choices::record(unsigned n, unsigned taken, std::uint64_t state, int left) {
+    nodes_.push_back({n, taken, *signature_, state, left});
     return taken;
 }
 
-unsigned Choices::follow(unsigned n) {
+unsigned Choices::follow(unsigned n, std::uint64_t state, int left) {
+    if (merged_)
+        return 0;
     if (depth_ == nodes_.size()) {
+        merged_ = merging_ && state != 0 && !seen_.enter(state, left);
+        if (merged_)
+            return 0;
         ++depth_;
-        return record(n, 0);
+        return record(n, 0, state, left);
     }
     Choice &node = nodes_[depth_++];
     if (node.options == 0)
-        node = {n, node.taken, *signature_};
+        node = {n, node.taken, *signature_, 0, 0};
     if (node.options != n || node.taken >= n || node.before != *signature_) {
         diverged_ = true;
         return 0;
@@ -82,9 +126,9 @@ bool Choices::may_switch() {
     return ranking_ || one_in(switch_one_in_);
 }
 
-unsigned Choices::pick_thread(const Candidate *candidates, unsigned n, bool stays) {
+unsigned Choices::pick_thread(const Candidate *candidates, unsigned n, bool stays, std::uint64_t state, int left) {
     if (!seeded_)
-        return follow(n);
+        return follow(n, state, left);
     return record(n, ranking_ ? ranked(candidates, n) : walk(candidates, n, stays));
 }
 
@@ -146,7 +190,11 @@ void Choices::save(ChoiceRecord &record) const {
     std::copy_n(nodes_.begin(), record.count, record.choices);
 }
 
+// The other process has seen states that this one has not.
 void Choices::restore(const ChoiceRecord &record) {
+    for (std::size_t i = nodes_.size(); merging_ && i < record.count; ++i)
+        if (record.choices[i].state != 0)
+            seen_.enter(record.choices[i].state, record.choices[i].left);
     nodes_.assign(record.choices, record.choices + record.count);
     depth_ = record.depth;
     diverged_ = record.diverged;

@@ -77,6 +77,8 @@ void Engine::reset(const Limits &limits, Choices &choices, const std::function<v
     steps_ = 0;
     clock_ = clock_start_ns;
     idle_rounds_ = 0;
+    clock_counts_ = false;
+    threads_state_ = 0;
     preemptions_ = limits.preemptions;
     stale_ = limits.stale;
     timeouts_ = limits.timeouts;
@@ -85,6 +87,8 @@ void Engine::reset(const Limits &limits, Choices &choices, const std::function<v
     for (auto &thread : threads_) {
         thread->state = Thread::State::absent;
         thread->epoch = 0;
+        thread->history = thread->share = 0;
+        thread->yields = 0;
         thread->event_count = 0;
     }
 }
@@ -197,6 +201,7 @@ int Engine::thread_start(void (*fn)(void *), void *arg, const void *caller) {
             continue;
         make_thread(thread->number, fn, arg).view = current_->view;
         note_plain(Op::start, caller, nullptr, thread->number);
+        learn(*thread, current_->history);
         return static_cast<int>(thread->number);
     }
     return -1;
@@ -214,6 +219,7 @@ void Engine::thread_join(int number, const void *caller) {
     me.view.join(other.view);
     other.state = Thread::State::absent;
     note_plain(Op::join, caller, nullptr, other.number);
+    learn(me, other.history);
 }
 
 // --- Who runs next --------------------------------------------------------------------------------------------------
@@ -291,7 +297,8 @@ Candidate Engine::choose_among(Mask others, bool stays, bool preempts) {
         add(asleep_, Wakes::spurious);
     if (n == 1)
         return candidates[0];
-    const unsigned taken = choices_->pick_thread(candidates, n, stays);
+    const unsigned taken =
+        choices_->pick_thread(candidates, n, stays, choices_->merges() ? state(stays) : 0, preemptions_);
     const Candidate next = candidates[taken];
     preemptions_ -= next.how == Wakes::ready && preempts && taken != 0;
     timeouts_ -= next.how == Wakes::timeout;
@@ -323,6 +330,7 @@ void Engine::wake(unsigned number, Wakes how) {
     ready_ |= bit(number);
     asleep_ &= ~bit(number);
     timed_ &= ~bit(number);
+    learn(thread, mixed(static_cast<std::uint64_t>(how) + 1, how == Wakes::ready ? current_->history : 0));
     idle_rounds_ = 0;
     if (how == Wakes::timeout)
         clock_ = std::max(clock_, thread.deadline);
@@ -338,9 +346,41 @@ void Engine::resume(Candidate next) {
     jump(*current_, *threads_[next.thread]);
 }
 
+unsigned Engine::choose(unsigned n) {
+    const unsigned taken = n < 2 ? 0 : choices_->pick(n);
+    learn(*current_, taken);
+    return taken;
+}
+
+void Engine::learn(Thread &thread, std::uint64_t fact) {
+    thread.history = mixed(thread.history, fact + 1);
+    threads_state_ -= thread.share;
+    thread.share = mixed(thread.history, thread.number);
+    threads_state_ += thread.share;
+}
+
+// Two runs with the same state here go on alike: every thread stands at the same place with the same views (its
+// history says so, since what it has read is in it), all words have the same stores, and the same choices are open.
+// Which operations of different threads on different words came first is not in it.
+std::uint64_t Engine::state(bool stays) const {
+    std::uint64_t hash = mixed(threads_state_, memory_.state());
+    hash = mixed(hash, std::uint64_t{ready_} << 32 | asleep_);
+    hash = mixed(hash, std::uint64_t{yielded_} << 32 | patient_ << 16 | (stays ? current_->number + 1 : 0));
+    hash = mixed(hash, static_cast<std::uint64_t>(stale_) << 32 | static_cast<std::uint64_t>(timeouts_) << 16 |
+                           static_cast<std::uint64_t>(spurious_));
+    hash = mixed(hash, idle_rounds_);
+    for (const auto &thread : threads_)
+        if (thread->yields != 0)
+            hash = mixed(hash, thread->yields << 8 | thread->number);
+    return timed_ != 0 || clock_counts_ ? mixed(hash, static_cast<std::uint64_t>(clock_)) : hash;
+}
+
 std::int64_t Engine::now() {
     count_step();
-    return clock_ += look_ns;
+    clock_ += look_ns;
+    clock_counts_ = true;
+    learn(*current_, static_cast<std::uint64_t>(clock_));
+    return clock_;
 }
 
 } // namespace mc::testing::sys

@@ -67,6 +67,8 @@ struct VirtualThread {
     void *arg = nullptr;
     void *slot = nullptr;
 
+    std::uint64_t history = 0; // a hash of what it has done and read; with the code, that is where it is
+    std::uint64_t share = 0;   // its part of Engine::threads_state_
     View view;
     Stamp epoch = 0;                        // its own component of views, as it is newest
     std::vector<std::uint8_t> stale_streak; // by location: stale reads in a row
@@ -126,7 +128,7 @@ public:
     void data_write(const void *at);
 
     // For bodies.
-    unsigned choose(unsigned n) { return n < 2 ? 0 : choices_->pick(n); }
+    unsigned choose(unsigned n);
     void label_word(const void *at, const char *label) { memory_.set_label(at, label); }
     void label_thread(const char *label) { current_->label = label; }
 
@@ -146,6 +148,8 @@ private:
     void forgive_yields();
     Candidate forced();
     void wake(unsigned number, Wakes how);
+    std::uint64_t state(bool stays) const;
+    void learn(Thread &thread, std::uint64_t fact);
     void resume(Candidate next);
     void jump(Thread &from, Thread &to);
     void reset(const Limits &limits, Choices &choices, const std::function<void()> &body);
@@ -165,7 +169,8 @@ private:
         yielded_ &= patient_;
         idle_rounds_ = 0;
     }
-    void note(Event event);
+    // Source: the id of the store that was read.
+    void note(Event event, std::uint64_t source = 0);
     void note_plain(Op op, const void *caller, const Location *location, std::uint64_t read = 0,
                     std::uint64_t wrote = 0);
     unsigned wake_sleepers(const void *word, int count);
@@ -183,6 +188,8 @@ private:
     Memory memory_;
     std::uint32_t steps_ = 0;
     std::int64_t clock_ = 0;
+    bool clock_counts_ = false;                                     // somebody has read it
+    std::uint64_t threads_state_ = 0;                               // a hash of all threads' histories
     unsigned idle_rounds_ = 0;                                      // times that all had yielded since a value changed
     int preemptions_ = 0, stale_ = 0, timeouts_ = 0, spurious_ = 0; // left
     void **caught_here_ = nullptr;                                  // the C++ runtime's words for this OS thread

@@ -122,7 +122,7 @@ void Explorer::exhaustively() {
 
 bool Explorer::search(int preemptions) {
     source_ = "p" + std::to_string(preemptions) + ":";
-    choices_.use_path({});
+    choices_.use_search(exploration_.merge_states);
     do {
         if (explored_.runs >= exploration_.max_runs * scale()) {
             explored_.complete = false;

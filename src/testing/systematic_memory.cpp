@@ -12,6 +12,7 @@ void Memory::reset() {
     ++run_;
     used_ = 0;
     words_ = 0;
+    state_ = 0;
     constructed_.clear();
 }
 
@@ -56,6 +57,7 @@ Location &Memory::find_or_create(const void *at) {
     Location &location = locations_[used_];
     location.address = at;
     location.id = max_threads + used_++;
+    location.share = 0;
     location.newest = 0;
     location.fresh = true;
     location.dead = false;
@@ -75,7 +77,10 @@ void Memory::begin_life(Location &location, unsigned size) {
     auto constructed = constructed_.extract(location.address);
     location.made = constructed.empty() ? Moment{} : constructed.mapped();
     location.message.clear();
+    location.history = 0;
+    settle(location);
     location.store(location.newest).message.clear();
+    location.store(location.newest).id = 0;
 }
 
 void Memory::construct(const void *at, Moment when) {
@@ -151,6 +156,19 @@ void Memory::write(Location &location, View &view, std::uint64_t value, std::mem
         store.message = view;
     else
         store.message.clear();
+}
+
+void Memory::wrote(Location &location, std::uint64_t id) {
+    location.store(location.newest).id = id;
+    location.history = mixed(location.history, id);
+    settle(location);
+}
+
+void Memory::settle(Location &location) {
+    const Stamp floor = location.sequential_floor == 0 ? 0 : location.sequential_floor - location.born + 1;
+    state_ -= location.share;
+    location.share = location.history == 0 && floor == 0 ? 0 : mixed(location.history, floor);
+    state_ += location.share;
 }
 
 std::uint64_t Memory::update(Location &location, View &view, std::uint64_t value, std::memory_order order) {

@@ -11,9 +11,9 @@
 //  - a read-modify-write reads the newest store, and its message includes that of the store that it replaces (release
 //    sequences);
 //  - a seq_cst load reads nothing older than what a seq_cst operation on the same location has written or read before.
-//    That is all that seq_cst adds: it orders seq_cst operations among themselves, and does not flush what else a thread
-//    has stored. (Joining whole views at each seq_cst operation would be simpler, and would hide the bug of a relaxed
-//    store that is followed by a seq_cst load.)
+//    That is all that seq_cst adds: it orders seq_cst operations among themselves, and does not flush what else a
+//    thread has stored. (Joining whole views at each seq_cst operation would be simpler, and would hide the bug of a
+//    relaxed store that is followed by a seq_cst load.)
 //  - a relaxed store carries nothing. There are no fences in sync.hpp, so there are none here.
 //
 // Not modelled, so mutants that only these would catch survive: stores that take a place in the modification order
@@ -37,6 +37,12 @@ using LocationId = std::uint32_t;
 
 inline constexpr unsigned max_threads = 16;
 inline constexpr unsigned kept_stores = 8; // how far back a load can see
+
+// Adds a value to a hash.
+inline std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
+    hash = (hash ^ value) * 0x9E3779B97F4A7C15u;
+    return hash ^ (hash >> 32);
+}
 
 inline bool acquires(std::memory_order order) {
     return order == std::memory_order_acquire || order == std::memory_order_acq_rel ||
@@ -79,7 +85,8 @@ struct Moment {
 
 struct Store {
     std::uint64_t value = 0;
-    View message; // what an acquire load of this store learns
+    std::uint64_t id = 0; // which operation of which thread wrote it
+    View message;         // what an acquire load of this store learns
 };
 
 struct Location {
@@ -99,6 +106,9 @@ struct Location {
     bool dead = false;       // destroyed, and not constructed again
     Moment made;             // by its constructor; nobody: static, or memory that was zeroed
     Stamp used[max_threads]; // when each thread used it last, by that thread's component
+
+    std::uint64_t history = 0; // the ids of its stores, in order
+    std::uint64_t share = 0;   // its part of Memory::state()
 
     // When it is a mutex, or a futex.
     int owner = -1;
@@ -135,6 +145,12 @@ public:
     // A read-modify-write that replaces the newest store; returns what it read.
     std::uint64_t update(Location &, View &, std::uint64_t value, std::memory_order);
 
+    // A hash of all words' modification orders, whatever the order of operations on different words was. Who has
+    // written, locked or read in sequential order says so by wrote() or settle().
+    std::uint64_t state() const { return state_; }
+    void wrote(Location &, std::uint64_t id);
+    void settle(Location &);
+
     // Bits as they stand in memory.
     static std::uint64_t peek(const void *at, unsigned size);
     static std::uint64_t poison(unsigned size) { return 0xDEADDEADDEADDEADu >> (64 - 8 * size); }
@@ -159,6 +175,7 @@ private:
     std::uint32_t used_ = 0; // locations of this run; those beyond keep their capacity for later ones
     std::uint32_t run_ = 0;
     std::uint32_t words_ = 0; // ordinals given out
+    std::uint64_t state_ = 0;
 };
 
 } // namespace mc::testing::sys

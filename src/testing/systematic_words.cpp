@@ -100,7 +100,10 @@ std::uint64_t Engine::load(const void *at, unsigned size, std::memory_order orde
           .stamp = location.newest - location.born - back,
           .read = value,
           .label = location.label,
-          .caller = caller});
+          .caller = caller},
+         location.store(location.newest - back).id);
+    if (sequential(order))
+        memory_.settle(location);
     return value;
 }
 
@@ -119,6 +122,7 @@ void Engine::store(void *at, unsigned size, std::uint64_t value, std::memory_ord
           .wrote = value,
           .label = location.label,
           .caller = caller});
+    memory_.wrote(location, current_->history);
 }
 
 std::uint64_t Engine::rmw(void *at, unsigned size, Rmw kind, std::uint64_t operand, std::memory_order order,
@@ -129,6 +133,7 @@ std::uint64_t Engine::rmw(void *at, unsigned size, Rmw kind, std::uint64_t opera
     const std::uint64_t after = narrowed(applied(kind, before, operand), size);
     if (after != before)
         value_changed();
+    const std::uint64_t source = location.store(location.newest).id;
     memory_.update(location, current_->view, after, order);
     note({.word = location.ordinal,
           .op = op_of(kind),
@@ -137,7 +142,9 @@ std::uint64_t Engine::rmw(void *at, unsigned size, Rmw kind, std::uint64_t opera
           .read = before,
           .wrote = after,
           .label = location.label,
-          .caller = caller});
+          .caller = caller},
+         source);
+    memory_.wrote(location, current_->history);
     return before;
 }
 
@@ -169,6 +176,7 @@ bool Engine::compare_exchange(void *at, unsigned size, std::uint64_t &expected, 
                 .stamp = location.newest - location.born - back,
                 .label = location.label,
                 .caller = caller};
+    const std::uint64_t source = location.store(location.newest - back).id;
     bool swaps = back == 0 && location.value() == wanted;
     if (swaps && weak && spurious_ > 0 && choices_->pick_unusual(2) == 1) {
         --spurious_;
@@ -185,7 +193,11 @@ bool Engine::compare_exchange(void *at, unsigned size, std::uint64_t &expected, 
     event.op = swaps ? Op::swap : expected == wanted ? Op::swap_spurious : Op::swap_fail;
     event.order = swaps ? success : failure;
     event.wrote = swaps ? desired : wanted;
-    note(event);
+    note(event, source);
+    if (swaps)
+        memory_.wrote(location, current_->history);
+    else
+        memory_.settle(location);
     return swaps;
 }
 
@@ -197,6 +209,7 @@ bool Engine::futex_wait(const void *word, std::uint32_t expected, std::int64_t d
     Thread &me = *current_;
     Location &location = use(word, sizeof(std::uint32_t));
     me.view.raise(location.id, location.newest);
+    learn(me, location.store(location.newest).id);
     if (location.value() != expected) {
         note_plain(Op::sleep_differs, caller, &location, location.value(), expected);
         return true;
@@ -242,6 +255,7 @@ unsigned Engine::wake_sleepers(const void *word, int count) {
         waiting &= ~bit(number);
         wake(number, Wakes::ready);
         threads_[number]->view.join(current_->view);
+        learn(*current_, number);
     }
     return woken;
 }
@@ -264,6 +278,8 @@ void Engine::mutex_lock(const void *mutex, const void *caller) {
             location.owner = static_cast<int>(me.number);
             me.view.join(location.message);
             note_plain(Op::lock, caller, &location);
+            learn(me, location.history);
+            memory_.wrote(location, me.history);
             return;
         }
         note_plain(Op::lock_blocks, caller, &location);
@@ -282,6 +298,9 @@ bool Engine::mutex_try_lock(const void *mutex, const void *caller) {
         current_->view.join(location.message);
     }
     note_plain(free ? Op::try_lock : Op::try_lock_fails, caller, &location);
+    learn(*current_, location.history);
+    if (free)
+        memory_.wrote(location, current_->history);
     return free;
 }
 
@@ -294,6 +313,7 @@ void Engine::mutex_unlock(const void *mutex, const void *caller) {
     location.message = current_->view;
     value_changed();
     note_plain(Op::unlock, caller, &location);
+    memory_.wrote(location, current_->history);
     for (auto &thread : threads_)
         if (thread->state == Thread::State::at_mutex && thread->waits_on == mutex)
             wake(thread->number, Wakes::ready); // it tries again when it runs
@@ -322,14 +342,13 @@ void Engine::data_write(const void *at) {
 
 // --- The record -----------------------------------------------------------------------------------------------------
 
-void Engine::note(Event event) {
+void Engine::note(Event event, std::uint64_t source) {
     Thread &me = *current_;
+    learn(me, mixed(mixed(static_cast<std::uint64_t>(event.op) << 1 | (event.back != 0), event.read), source));
     event.step = steps_;
-    std::uint64_t mixed = outcome_.signature ^ (me.number | static_cast<std::uint64_t>(event.op) << 4 |
-                                                static_cast<std::uint64_t>(event.word) << 12 |
-                                                static_cast<std::uint64_t>(event.stamp) << 44);
-    mixed *= 0x9E3779B97F4A7C15u;
-    outcome_.signature = mixed ^ (mixed >> 29);
+    outcome_.signature = mixed(outcome_.signature, me.number | static_cast<std::uint64_t>(event.op) << 4 |
+                                                       static_cast<std::uint64_t>(event.word) << 12 |
+                                                       static_cast<std::uint64_t>(event.stamp) << 44);
     me.events[me.event_count++ % Thread::kept_events] = event;
     if (limits_.verbose)
         log_.emplace_back(me.number, event);

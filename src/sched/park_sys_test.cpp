@@ -1,0 +1,181 @@
+// Parking under every interleaving: threads that wait without an executor, exhaustively; and microthreads on an owner that
+// other threads wake, the whole path through inbox and sleep, a process a run. On real threads in other builds.
+#include "sched/test_sched.hpp"
+
+using namespace mc;
+using namespace mc::sched;
+using namespace mc::sched::testing;
+using mc::testing::check;
+using mc::testing::Data;
+using mc::testing::expect_pass;
+using mc::testing::Search;
+using mc::testing::Thread;
+
+// --- without an executor ------------------------------------------------------------------------------------------------
+
+// Goal: a thread that waits without a deadline is released, whatever comes first, and sees what the releaser did before.
+Test(ParkSys, a_release_is_never_missed) {
+    expect_pass({.name = "ParkSys/a_release_is_never_missed", .preemptions = 3}, [] {
+        Gate gate;
+        Loner loner;
+        Data<int> message(0);
+        Thread waiter([&] {
+            check(gate.acquire_on(loner.thread, MC_FOREVER, nullptr) == MC_OK, "not released");
+            check(message.get() == 1, "released before the message was there");
+        }, "waiter");
+        Thread releaser([&] {
+            message.set(1);
+            gate.release();
+        }, "releaser");
+    });
+}
+
+// Goal: a deadline races the release: the release is had or kept, never both, never lost.
+Test(ParkSys, a_deadline_races_a_release) {
+    expect_pass({.name = "ParkSys/a_deadline_races_a_release", .preemptions = 3}, [] {
+        Gate gate;
+        Loner loner;
+        int32_t status = 1;
+        int32_t value = 0;
+        {
+            Thread waiter([&] {
+                const int64_t deadline = sync::now_ns() + 1'000'000;
+                status = gate.acquire_on(loner.thread, deadline, nullptr, &value);
+                check(status != MC_E_TIMEDOUT || sync::now_ns() >= deadline, "too early");
+            }, "waiter");
+            Thread releaser([&] { gate.release(7); }, "releaser");
+        }
+        check(status == MC_OK || status == MC_E_TIMEDOUT, "status %d", status);
+        check(gate.kept() == (status == MC_E_TIMEDOUT), "status %d, kept %d", status, gate.kept());
+        check(status != MC_OK || value == 7 || value == 0, "another value");
+        check(!gate.has_waiters(), "a waiter is left");
+    });
+}
+
+// Goal: two waiters, one of whom may time out, and two releases: each release is had once or kept, and the one without a
+// deadline is never left asleep.
+Test(ParkSys, two_waiters_two_releases) {
+    expect_pass({.name = "ParkSys/two_waiters_two_releases", .stale = 1, .spurious = 0}, [] {
+        Gate gate;
+        Loner patient, hasty;
+        int32_t status = 1;
+        {
+            Thread first([&] { status = gate.acquire_on(hasty.thread, sync::now_ns() + 1'000'000, nullptr); }, "hasty");
+            Thread second([&] { check(gate.acquire_on(patient.thread, MC_FOREVER, nullptr) == MC_OK, "not released"); },
+                          "patient");
+            Thread releaser([&] {
+                gate.release();
+                gate.release();
+            }, "releaser");
+        }
+        check(gate.kept() == (status == MC_E_TIMEDOUT), "status %d, kept %d", status, gate.kept());
+    });
+}
+
+// Goal: a thread waits again and again: a waker of one wait never ends the next, and none is missed.
+Test(ParkSys, waits_follow_each_other) {
+    expect_pass({.name = "ParkSys/waits_follow_each_other", .stale = 1, .spurious = 0}, [] {
+        Gate first, second;
+        Loner loner;
+        Data<int> message(0);
+        Thread waiter([&] {
+            const int32_t early = first.acquire_on(loner.thread, sync::now_ns() + 1'000'000, nullptr);
+            check(second.acquire_on(loner.thread, MC_FOREVER, nullptr) == MC_OK, "not released");
+            check(message.get() == 1, "the first gate's waker has ended the wait at the second");
+            check(early == MC_OK || first.kept() <= 1, "kept");
+        }, "waiter");
+        Thread one([&] { first.release(); }, "first");
+        Thread two([&] {
+            message.set(1);
+            second.release();
+        }, "second");
+    });
+}
+
+// --- the whole path -----------------------------------------------------------------------------------------------------
+
+namespace {
+
+// Fibers on the owner, which is the body's thread; other threads release them while it sleeps, or falls asleep.
+void owner_and_releasers(int releasers, bool timed) {
+    here();
+    Gate gate;
+    Data<int> message(0);
+    int32_t status = 1;
+    const mc_task_t task = start([&] {
+        status = gate.acquire(timed ? in_ms(1) : MC_FOREVER);
+        if (status == MC_OK && releasers == 1)
+            check(message.get() == 1, "woken before the message was there");
+    });
+    {
+        Thread first([&] {
+            message.set(1);
+            gate.release();
+        }, "first");
+        if (releasers == 2) {
+            Thread second([&] { gate.release(); }, "second");
+            check(join_until(task, MC_FOREVER) == MC_OK, "no end");
+        } else {
+            check(join_until(task, MC_FOREVER) == MC_OK, "no end");
+        }
+    }
+    check(status == MC_OK || (timed && status == MC_E_TIMEDOUT), "status %d", status);
+    check(gate.kept() == releasers - (status == MC_OK), "kept %d", gate.kept());
+    check(!gate.has_waiters() && executor().timers().empty(), "something is left");
+}
+
+} // namespace
+
+// Goal: a microthread waits, its owner sleeps, another thread wakes it: through claim, inbox and wake word, nothing is
+// missed and nothing comes too early. A few preemptions exhaustively, more by seeds.
+Test(ParkSys, another_thread_wakes_a_microthread, .timeout = 60) {
+    expect_pass({.name = "ParkSys/another_thread_wakes_a_microthread",
+                 .preemptions = 1,
+                 .stale = 1,
+                 .timeouts = 0,
+                 .spurious = 0,
+                 .isolate = true},
+                [] { owner_and_releasers(1, false); });
+    expect_pass({.name = "ParkSys/another_thread_wakes_a_microthread",
+                 .search = Search::seeds,
+                 .seeds = 1'500,
+                 .isolate = true},
+                [] { owner_and_releasers(1, false); });
+}
+
+// Goal: the same with two threads, and with a deadline on the owner's heap that races them.
+Test(ParkSys, threads_and_a_deadline_race, .timeout = 60) {
+    for (bool timed : {false, true})
+        expect_pass({.name = "ParkSys/threads_and_a_deadline_race",
+                     .search = Search::seeds,
+                     .seeds = 1'500,
+                     .isolate = true},
+                    [timed] { owner_and_releasers(2, timed); });
+}
+
+// Goal: the owner's own stack waits and is woken by a thread, and a thread by the owner, in turn.
+Test(ParkSys, owner_and_thread_wake_each_other, .timeout = 60) {
+    expect_pass({.name = "ParkSys/owner_and_thread_wake_each_other",
+                 .search = Search::seeds,
+                 .seeds = 1'500,
+                 .isolate = true},
+                [] {
+                    here();
+                    Gate there, back;
+                    Data<int> ball(0);
+                    Thread other([&] {
+                        for (int i = 0; i < 2; ++i) {
+                            check(there.acquire() == MC_OK, "not released");
+                            check(ball.get() == 2 * i + 1, "the ball is not there");
+                            ball.set(2 * i + 2);
+                            back.release();
+                        }
+                    }, "other");
+                    for (int i = 0; i < 2; ++i) {
+                        ball.set(2 * i + 1);
+                        there.release();
+                        check(back.acquire() == MC_OK, "a false deadlock");
+                        check(ball.get() == 2 * i + 2, "the ball is not back");
+                    }
+                });
+}
