@@ -134,7 +134,8 @@ typedef struct csp_tag_chanop {
  *             nothing is left that could wake it. NOMEM: more than 16 arms and no memory. CANCELED. FORKED.
  * Arms are looked at by index (prialt) or from a random one, cyclically (alt), and the first that decides wins; of
  * duplicate arms the lowest index is reported. Dead-mode arms match no peer. Both ends of one channel in one alt never
- * match each other. At most 16 arms never allocate. With nowait nothing switches.
+ * match each other. At most 16 arms never allocate, unless one discards elements of over 64 bytes
+ * that their channel must drop. With nowait nothing switches.
  * A receiver whose message is NULL takes a message without tx. A sender whose message is NULL gives tx a NULL src.
  * Blocks: fiber | thread (nowait: never). Threads: any. Calls back: tx, on the caller's stack or on the other party's. */
 MC_API int csp_alt(csp_chanop const *ops, int count, int nowait) MC_NOEXCEPT;

@@ -50,8 +50,8 @@ MC_API int32_t mc_join(mc_task_t task, int64_t deadline_ns, int32_t *result) MC_
  * Blocks: never. Threads: any. Calls back: no. */
 MC_API int32_t mc_detach(mc_task_t task) MC_NOEXCEPT;
 
-/* The handle of the calling microthread, which mc_join and mc_detach take when it was spawned with one; 0 on a stack that
- * is no microthread's. Blocks: never. Threads: any. Calls back: no. */
+/* The handle of the calling microthread, the one that mc_spawn stored. 0 for a microthread that nobody can join (spawned
+ * without a handle, or detached) and on a stack that is no microthread's. Blocks: never. Threads: any. Calls back: no. */
 MC_API mc_task_t mc_task_self(void) MC_NOEXCEPT;
 
 /* Installs (on != 0) or removes (on == 0) a handler for SIGSEGV and SIGBUS that writes one line to standard error naming

@@ -9,7 +9,8 @@ namespace mc::abi {
 
 // A pointer of mc/csp.h: 0 in the bits that must be clear, `side` in bit 0.
 template <class Handle> bool is_handle(Handle handle, uintptr_t side) noexcept {
-    return handle != nullptr && (reinterpret_cast<uintptr_t>(handle) & 15) == side;
+    const auto word = reinterpret_cast<uintptr_t>(handle);
+    return word > 15 && (word & 15) == side;
 }
 
 // The context, or null with the code in *status.

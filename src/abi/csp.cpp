@@ -231,7 +231,7 @@ void csp_chdescr(void *ch, char const *text) noexcept {
     const uintptr_t word = reinterpret_cast<uintptr_t>(ch);
     if (ch == nullptr || mc::sched::forked())
         return;
-    if ((word & 14) != 0)
+    if (word <= 15 || (word & 14) != 0)
         (void)fail("csp_chdescr", MC_E_INVAL);
     else
         mc::csp::channel_at(word)->set_name(text);

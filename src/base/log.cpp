@@ -3,8 +3,11 @@
 #include "base/status.hpp"
 #include "base/sync.hpp"
 
+#include <algorithm>
+#include <cerrno>
 #include <cstdarg>
 #include <cstdio>
+#include <unistd.h>
 
 namespace mc::base {
 namespace {
@@ -22,14 +25,19 @@ Hook current_hook() noexcept {
     return hook;
 }
 
+// Straight to the descriptor: stdio's unbuffered stderr takes 8 KiB of stack, more than a microthread may have.
 void write_line(int32_t level, int32_t code, const char *text) noexcept {
     if (level > MC_LOG_WARNING)
         return;
+    char line[384];
     const char *kind = level == MC_LOG_ERROR ? "error" : "warning";
-    if (code == MC_OK)
-        std::fprintf(stderr, "libmcrt: %s: %s\n", kind, text);
-    else
-        std::fprintf(stderr, "libmcrt: %s: %s (%s)\n", kind, text, status_text(code));
+    int length = code == MC_OK ? std::snprintf(line, sizeof line, "libmcrt: %s: %s\n", kind, text)
+                               : std::snprintf(line, sizeof line, "libmcrt: %s: %s (%s)\n", kind, text, status_text(code));
+    length = std::min<int>(length, sizeof line - 1);
+    const int before = errno;
+    while (length > 0 && ::write(STDERR_FILENO, line, static_cast<size_t>(length)) < 0 && errno == EINTR) {
+    }
+    errno = before;
 }
 
 } // namespace

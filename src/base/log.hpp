@@ -7,7 +7,7 @@ namespace mc::base {
 
 void set_log_hook(mc_log_fn hook, void *user) noexcept;
 
-// One line, cut to 255 bytes. Uses about 600 bytes of stack.
+// One line, cut to 255 bytes. Fits a microthread's smallest stack.
 __attribute__((format(printf, 3, 4))) void log(int32_t level, int32_t code, const char *format, ...) noexcept;
 
 } // namespace mc::base

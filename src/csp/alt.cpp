@@ -283,23 +283,25 @@ int run_sized(ThreadContext &thread, const csp_chanop *ops, int count, bool rand
 // arm goes.
 int run_discarding(ThreadContext &thread, const csp_chanop *ops, int count, bool random,
                    const Patience &patience) noexcept {
-    size_t size = 1;
+    constexpr int few = 16;
+    size_t size = 0;
     for (int i = 0; i < count; ++i)
         if (discards(ops[i]))
             size = std::max<size_t>(size, Word(ops[i]).channel().elements()->size);
+    Scratch scratch(size);
+    csp_chanop inline_copies[few];
     const auto arms = static_cast<size_t>(count);
-    auto *copies = base::allocate_array<csp_chanop>(arms);
-    void *scratch = base::allocate(size, alignof(std::max_align_t));
+    csp_chanop *copies = count <= few ? inline_copies : base::allocate_array<csp_chanop>(arms);
     int result = MC_E_NOMEM;
-    if (copies != nullptr && scratch != nullptr) {
+    if (copies != nullptr && scratch.get() != nullptr) {
         for (int i = 0; i < count; ++i)
-            copies[i] = csp_chanop{ops[i].waiter, discards(ops[i]) ? scratch : ops[i].message};
+            copies[i] = csp_chanop{ops[i].waiter, discards(ops[i]) ? scratch.get() : ops[i].message};
         result = run_sized(thread, copies, count, random, patience);
         if (result > 0 && discards(ops[result - 1]))
-            drop_element(*Word(ops[result - 1]).channel().elements(), scratch);
+            drop_element(*Word(ops[result - 1]).channel().elements(), scratch.get());
     }
-    base::deallocate(scratch, size, alignof(std::max_align_t));
-    base::deallocate_array(copies, arms);
+    if (copies != inline_copies)
+        base::deallocate_array(copies, arms);
     return result;
 }
 

@@ -6,6 +6,7 @@
 // arm that it came through, and we unlink the rest.
 #pragma once
 
+#include "base/alloc.hpp"
 #include "csp/channel.hpp"
 #include "sched/runtime.hpp"
 
@@ -34,6 +35,24 @@ inline int refusal(const sched::ThreadContext &thread, const Patience &patience)
     const int32_t status = sched::may_block(thread);
     return status == MC_OK ? 1 : status;
 }
+
+// Where an element goes that is received only to be dropped: small ones on the stack, so that nothing is allocated.
+class Scratch {
+public:
+    explicit Scratch(size_t size) noexcept : size_(size) {
+        if (size_ > sizeof small_)
+            large_ = base::allocate(size_, alignof(std::max_align_t));
+    }
+    ~Scratch() { base::deallocate(large_, size_, alignof(std::max_align_t)); }
+    Scratch(const Scratch &) = delete;
+    Scratch &operator=(const Scratch &) = delete;
+    void *get() noexcept { return size_ > sizeof small_ ? large_ : small_; } // null without memory
+
+private:
+    const size_t size_;
+    void *large_ = nullptr;
+    alignas(std::max_align_t) std::byte small_[64];
+};
 
 // A caller's mistake that is always worth a line: logs it. MC_E_STALE.
 int report_released() noexcept;

@@ -43,28 +43,46 @@ Channel *Channel::create(Transfer transfer, Elements *elements, TimerSource *tim
 
 // --- ends -------------------------------------------------------------------------------------------------------------
 
+// A count that is 0 is never written: the slot may be serving another channel at that moment.
 bool Channel::add_reference(Side side) noexcept {
-    // relaxed: the caller holds a reference already, nothing is published by another one.
-    if (references_[side].fetch_add(1, sync::relaxed) != 0)
-        return true;
-    references_[side].fetch_sub(1, sync::relaxed);
-    return false;
+    uint32_t count = references_[side].load(sync::relaxed);
+    do {
+        if (count == 0)
+            return false;
+        // relaxed: the caller holds a reference already, nothing is published by another one.
+    } while (!references_[side].compare_exchange_weak(count, count + 1, sync::relaxed, sync::relaxed));
+    return true;
 }
 
+// Gives back one of at least `keep` + 1. False: there are not so many; *left is then how many there are.
+bool Channel::drop_reference(Side side, uint32_t keep, uint32_t *left) noexcept {
+    uint32_t count = references_[side].load(sync::relaxed);
+    do {
+        if (count <= keep) {
+            *left = count;
+            return false;
+        }
+        // release: what this holder did before comes before the close; acquire: whoever closes has seen what all did.
+    } while (!references_[side].compare_exchange_weak(count, count - 1, sync::acq_rel, sync::relaxed));
+    *left = count - 1;
+    return true;
+}
+
+// The last reference goes under the lock, so that whoever finds both counts 0 there knows that nobody is still on his way.
 bool Channel::release(Side side) noexcept {
-    // release: what this holder did before comes before the close; acquire: whoever closes has seen what all holders did.
-    const uint32_t before = references_[side].fetch_sub(1, sync::acq_rel);
-    if (before == 0) {
-        references_[side].fetch_add(1, sync::relaxed);
-        return false;
+    uint32_t left = 0;
+    if (drop_reference(side, 1, &left))
+        return true;
+    Waiters woken;
+    lock_.lock();
+    const bool held = drop_reference(side, 0, &left);
+    if (!held || left > 0) {
+        lock_.unlock();
+        return held;
     }
-    if (before == 1) {
-        Waiters woken;
-        lock_.lock();
-        if (!closed(side))
-            close_locked(side, woken);
-        finish_close(side, woken);
-    }
+    if (!closed(side))
+        close_locked(side, woken);
+    finish_close(side, woken);
     return true;
 }
 
@@ -124,17 +142,15 @@ void Channel::close_locked(Side side, Waiters &woken) noexcept {
 void Channel::claim_dead(Waiters &woken) noexcept {
     for (Side side : {reader_side, writer_side})
         if (dead_to(side))
-            claim_all(waiters_[side], woken);
-    for (Side side : {reader_side, writer_side})
-        if (dead_to(side))
-            claim_all(vultures_[side], woken);
+            claim_dead_on(waiters_[side], woken);
+    claim_dead_on(vultures_, woken);
 }
 
 // Who can not be claimed is about to leave for another reason, and unlinks himself.
-void Channel::claim_all(Waiters &waiters, Waiters &woken) noexcept {
+void Channel::claim_dead_on(Waiters &waiters, Waiters &woken) noexcept {
     for (Waiter *waiter = waiters.front(); waiter != nullptr;) {
         Waiter *next = waiters.after(waiter);
-        waiter->claim = waiter->task->word.try_claim(waiter->epoch);
+        waiter->claim = dead_to(waiter->side) ? waiter->task->word.try_claim(waiter->epoch) : sched::TaskWord::Claim::lost;
         if (waiter->claim != sched::TaskWord::Claim::lost) {
             waiters.remove(waiter);
             woken.push_back(waiter);
@@ -168,10 +184,9 @@ void Channel::finish_close(Side side, Waiters &woken) noexcept {
 bool Channel::collectable() const noexcept {
     if (references_[writer_side].load(sync::relaxed) != 0 || references_[reader_side].load(sync::relaxed) != 0)
         return false;
-    // A count can be zero before its release has come to close the end.
-    if (!closed(writer_side) || !closed(reader_side) || collected_ || pins_ != 0)
+    if (collected_ || pins_ != 0)
         return false;
-    return waiters_[0].empty() && waiters_[1].empty() && vultures_[0].empty() && vultures_[1].empty();
+    return waiters_[writer_side].empty() && waiters_[reader_side].empty() && vultures_.empty();
 }
 
 void Channel::unlock_and_collect_garbage() noexcept {
@@ -184,6 +199,8 @@ void Channel::unlock_and_collect_garbage() noexcept {
     TimerSource *timer = timer_;
     elements_ = nullptr;
     timer_ = nullptr;
+    if (generation.load(sync::relaxed) % 2 == 1) // somebody released the handle's own references
+        (void)retire_handle(this);
     const bool reusable = generation.load(sync::relaxed) != base::last_generation;
     lock_.unlock();
     free_elements(elements);

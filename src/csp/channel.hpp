@@ -28,8 +28,8 @@
 
 namespace mc::csp {
 
-enum Side : uint32_t { writer_side = 0, reader_side = 1 };
-constexpr Side other(Side side) noexcept { return static_cast<Side>(1 - side); }
+enum Side : uint8_t { writer_side = 0, reader_side = 1 };
+constexpr Side other(Side side) noexcept { return side == writer_side ? reader_side : writer_side; }
 
 using Transfer = void (*)(void *source, void *destination);
 
@@ -40,6 +40,7 @@ struct Waiter : base::ListNode<Waiter> {
     uint64_t epoch = 0;
     void *message = nullptr;
     int32_t index = 0;
+    Side side = writer_side;
     sched::TaskWord::Claim claim = sched::TaskWord::Claim::lost; // while somebody has claimed through it
 };
 using Waiters = base::List<Waiter>;
@@ -122,7 +123,8 @@ public:
     // Wakes the vultures of a reader whose last element was just taken: they are moved to woken, claimed.
     void drained(Waiters &woken) noexcept;
     void link(Side side, bool dead_mode, Waiter *waiter) noexcept {
-        (dead_mode ? vultures_[side] : waiters_[side]).push_back(waiter);
+        waiter->side = side;
+        (dead_mode ? vultures_ : waiters_[side]).push_back(waiter);
     }
     void pin() noexcept { ++pins_; }
     void unpin() noexcept { --pins_; }
@@ -152,7 +154,8 @@ private:
     uint32_t buffered() const noexcept { return elements_ == nullptr ? 0 : elements_->count; }
     Can look_special(Side side, Waiter **peer) noexcept;
     void close_locked(Side side, Waiters &woken) noexcept;
-    static void claim_all(Waiters &waiters, Waiters &woken) noexcept;
+    void claim_dead_on(Waiters &waiters, Waiters &woken) noexcept;
+    bool drop_reference(Side side, uint32_t keep, uint32_t *left) noexcept;
     void claim_dead(Waiters &woken) noexcept;
     void unlock_and_collect_garbage() noexcept;
     bool collectable() const noexcept;
@@ -169,7 +172,7 @@ private:
     TimerSource *timer_ = nullptr;   // owned, likewise
     // guarded by lock_
     Waiters waiters_[2];
-    Waiters vultures_[2];
+    Waiters vultures_; // of both ends
     uint32_t pins_ = 0;
     char name_[32] = {};
 };

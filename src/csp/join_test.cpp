@@ -1,7 +1,9 @@
 // Microthreads' ends: mc_join, mc_detach, mc_task_self, results, exceptions.
 #include "csp/test_csp.hpp"
 
+#include <memory>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 using namespace mc::csp::testing;
@@ -11,10 +13,8 @@ namespace {
 // A microthread with a handle; body returns its result.
 template <class Body> mc_task_t start(Body body) {
     const mc_task_fn run = [](void *argument) -> int32_t {
-        auto *own = static_cast<Body *>(argument);
-        const int32_t result = (*own)();
-        delete own;
-        return result;
+        const std::unique_ptr<Body> own(static_cast<Body *>(argument)); // also when an exception leaves it
+        return (*own)();
     };
     mc_task_t task = 0;
     cr_assert_eq(mc_spawn(0, run, new Body(std::move(body)), nullptr, &task), MC_OK);

@@ -1,5 +1,4 @@
 // One arm: no sorting, one lock, one node.
-#include "base/alloc.hpp"
 #include "base/log.hpp"
 #include "csp/alt.hpp"
 #include "csp/elements.hpp"
@@ -80,14 +79,12 @@ inline int wait_for_peer(ThreadContext &thread, Channel &channel, Side side, voi
 // A receive of an element that nobody wants, on a channel that must drop it: receive it into scratch memory, then drop it.
 __attribute__((noinline)) int discard(ThreadContext &thread, Channel &channel, const Elements &view, const Patience &patience,
             uint32_t generation) noexcept {
-    const size_t size = view.size == 0 ? 1 : view.size;
-    void *scratch = base::allocate(size, alignof(std::max_align_t));
-    if (scratch == nullptr)
+    Scratch scratch(view.size);
+    if (scratch.get() == nullptr)
         return MC_E_NOMEM;
-    const int result = operate(thread, channel, reader_side, scratch, patience, generation);
+    const int result = operate(thread, channel, reader_side, scratch.get(), patience, generation);
     if (result == 1)
-        drop_element(view, scratch);
-    base::deallocate(scratch, size, alignof(std::max_align_t));
+        drop_element(view, scratch.get());
     return result;
 }
 

@@ -1,25 +1,26 @@
 // A context: a stack that can be left and resumed. Two kinds: made ones (context_make: a fiber on a Stack) and adopted
 // ones (context_adopt: a thread's own stack).
 //
-// Who calls: the scheduler, on the thread that runs the contexts. A context may be resumed by another thread than the one
-// that it left; whoever hands it over orders that (its task word does).
+// Who calls: the scheduler, on the thread that runs the contexts. A context may be resumed by another thread than the
+// one that it left; whoever hands it over orders that (its task word does).
 //
 // Invariants
-//  - A context is suspended (sp points into its stack) or runs on exactly one thread. context_switch(from, to) needs `from`
-//    to be the one that runs here and `to` to be suspended.
-//  - The one who resumes stores nothing: the *resumed* side stores the sp of the context that it was resumed by, first of
-//    all. Until then the context that was left must not be resumed by anybody, so a scheduler publishes it only after
-//    context_switch has returned (or entry has begun) on the other side.
-//  - C++ exception state (which exceptions are caught, how many are in flight) is per thread in the C++ runtime; here it
-//    belongs to the context: it is saved and restored with each switch. `cxa` points at the runtime's state of the thread
-//    that the context runs on. It is handed from context to context, so that nothing reads a thread-local across a
-//    switch, where a compiler may have kept the address that it had on the other thread.
+//  - A context is suspended (sp points into its stack) or runs on exactly one thread. context_switch(from, to) needs
+//    `from` to be the one that runs here and `to` to be suspended.
+//  - The one who resumes stores nothing: the *resumed* side stores the sp of the context that it was resumed by, first
+//    of all. Until then the context that was left must not be resumed by anybody, so a scheduler publishes it only
+//    after context_switch has returned (or entry has begun) on the other side.
+//  - C++ exception state (which exceptions are caught, how many are in flight) is per thread in the C++ runtime; here
+//    it belongs to the context: it is saved and restored with each switch. `cxa` points at the runtime's state of the
+//    thread that the context runs on. It is handed from context to context, so that nothing reads a thread-local
+//    across a switch, where a compiler may have kept the address that it had on the other thread.
 //  - errno is not saved: it belongs to the thread.
-//  - The floating-point control words (MXCSR, x87 CW) travel with the context; a made one starts with those of its maker.
+//  - The floating-point control words (MXCSR, x87 CW) travel with the context; a made one starts with those of its
+//    maker.
 //
-// Rejected: a switch that swaps only the callee-saved registers (2 ns less): a fiber that changed its rounding mode would
-// change everybody's. Passing the resumed context as the jump's word and storing the resumer in it: a store to a line that
-// another thread may have just written, in place of one to our own.
+// Rejected: a switch that swaps only the callee-saved registers: a fiber that changed its rounding mode
+// would change everybody's. Passing the resumed context as the jump's word and storing the resumer in it: a store to a
+// line that another thread may have just written, in place of one to our own.
 #pragma once
 
 #include "fiber/sanitizer.hpp"
@@ -53,19 +54,19 @@ struct Context {
 #endif
 };
 
-// Makes a fiber that runs entry(previous) on the stack when it is first switched to. entry must not return (it ends with
-// context_exit) and must let no exception out: std::terminate is called. Any thread.
+// Makes a fiber that runs entry(previous) on the stack when it is first switched to. entry must not return (it ends
+// with context_exit) and must let no exception out: std::terminate is called. Any thread.
 void context_make(Context &context, const Stack &stack, void (*entry)(Context *previous));
 
 // Makes the calling thread's own stack a context, which runs.
 void context_adopt(Context &context);
 
-// Forgets a fiber that has left with context_exit, before its stack is released or the Context is made anew. Must not be
-// called on that fiber's own stack. (Only TSan needs it; an adopted context must not be given.)
+// Forgets a fiber that has left with context_exit, before its stack is released or the Context is made anew. Must not
+// be called on that fiber's own stack. (Only TSan needs it; an adopted context must not be given.)
 void context_destroy(Context &context);
 
-// The fiber `from` is finished: resumes `to` and never comes back. Whoever is resumed gets &from as the previous context,
-// calls context_destroy and releases the stack.
+// The fiber `from` is finished: resumes `to` and never comes back. Whoever is resumed gets &from as the previous
+// context, calls context_destroy and releases the stack.
 [[noreturn]] void context_exit(Context &from, Context &to);
 
 namespace detail {
@@ -88,8 +89,8 @@ MC_FIBER_SWITCH_CODE inline void arrive([[maybe_unused]] Context &me, [[maybe_un
 
 } // namespace detail
 
-// Suspends `from`, which runs here, and resumes `to`. Returns when somebody resumes `from`, perhaps on another thread: the
-// context that did, which is suspended by then and may be published, resumed or destroyed.
+// Suspends `from`, which runs here, and resumes `to`. Returns when somebody resumes `from`, perhaps on another thread:
+// the context that did, which is suspended by then and may be published, resumed or destroyed.
 MC_FIBER_SWITCH_CODE inline Context *context_switch(Context &from, Context &to) {
     from.exceptions = *from.cxa;
     from.target = &to;

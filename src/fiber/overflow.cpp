@@ -105,8 +105,8 @@ void chain(int signal, siginfo_t *info, void *context) {
     const bool spent = (before.sa_flags & static_cast<int>(SA_RESETHAND)) != 0 &&
                        reporter.spent[which].exchange(1, sync::relaxed) != 0;
     if (spent || (plain && before.sa_handler == SIG_DFL) || (plain && before.sa_handler == SIG_IGN && from_kernel)) {
-        // Back to the default, and return: the faulting instruction runs again and the core shows it. (The kernel treats
-        // an ignored fault so.) A signal that somebody sent has no such instruction, so it is sent once more.
+        // Back to the default, and return: the faulting instruction runs again and the core shows it. (The kernel
+        // treats an ignored fault so.) A signal that somebody sent has no such instruction, so it is sent once more.
         struct sigaction fallback = {};
         fallback.sa_handler = SIG_DFL;
         sigaction(signal, &fallback, nullptr);

@@ -3,10 +3,10 @@
 // Who calls: overflow_report, any thread; overflow_thread_*, the thread whose AltStack it is; fault_describe, anywhere,
 // signal handlers included.
 //
-// A fault in a guard cannot be handled on the stack that has run out, so each thread that runs fibers needs an alternate
-// signal stack while the reporter is on. Each such thread owns an AltStack and shows it to overflow_thread_begin when it
-// starts, overflow_thread_poll now and then (one load and a compare), and overflow_thread_end when it stops. A thread
-// that has an alternate stack already (a host's, Go's, ASan's) keeps it.
+// A fault in a guard cannot be handled on the stack that has run out, so each thread that runs fibers needs an
+// alternate signal stack while the reporter is on. Each such thread owns an AltStack and shows it to
+// overflow_thread_begin when it starts, overflow_thread_poll now and then (one load and a compare), and
+// overflow_thread_end when it stops. A thread that has an alternate stack already (a host's, Go's, ASan's) keeps it.
 //
 // What is not seen: a frame larger than the guard page whose function does not touch it on the way down (alloca, large
 // arrays) steps over the guard. Programs with such frames are compiled with -fstack-clash-protection, as distributions'
@@ -28,9 +28,9 @@ struct AltStack {
     uint32_t seen = 0; // the reporter's epoch at the last look
 };
 
-// Turns the reporter on or off. self: the calling thread's, or null when it runs no fibers; it gets its alternate stack at
-// once, the other threads at their next poll. MC_OK (also when it is on or off already). On: MC_E_NOMEM, no alternate
-// stack. Off: MC_E_BUSY, somebody has replaced the handler since, which may call ours: it stays.
+// Turns the reporter on or off. self: the calling thread's, or null when it runs no fibers; it gets its alternate
+// stack at once, the other threads at their next poll. MC_OK (also when it is on or off already). On: MC_E_NOMEM, no
+// alternate stack. Off: MC_E_BUSY, somebody has replaced the handler since, which may call ours: it stays.
 int32_t overflow_report(bool on, AltStack *self);
 
 namespace detail {

@@ -7,8 +7,8 @@
 //   protect  mprotect(PROT_NONE): two mappings more each, so only within a budget, a quarter of vm.max_map_count
 //   canary   no page at all: the caller keeps a pattern
 // Which of the first two the kernel does is found out once. A marker call costs about 0.7 us and a batch of 16 in one
-// process_madvise about 0.4 us each, so the pool asks for guards in batches, and once in the life of a stack: they survive
-// MADV_DONTNEED.
+// process_madvise about 0.4 us each, so the pool asks for guards in batches, and once in the life of a stack: they
+// survive MADV_DONTNEED.
 #pragma once
 
 #include <cstddef>

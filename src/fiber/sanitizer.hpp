@@ -6,8 +6,8 @@
 //  - AddressSanitizer: both sides of every switch (its idea of the stack's bounds, and the fake stack of
 //    use-after-return), and which parts of a stack are dead: a stack's shadow keeps the red zones of frames that never
 //    returned, so it is cleaned when the stack is handed out, and poisoned while it lies in a pool.
-//  - ThreadSanitizer: every switch, and the birth and death of each fiber. Switches are announced with no_sync: they order
-//    nothing, so what one fiber hands to the next has to be ordered by a real hand-off or an annotation
+//  - ThreadSanitizer: every switch, and the birth and death of each fiber. Switches are announced with no_sync: they
+//    order nothing, so what one fiber hands to the next has to be ordered by a real hand-off or an annotation
 //    (sync::handoff_release, sync::handoff_acquire), as it would have to be between two executors. The exception is
 //    the end of a fiber: context_exit releases, context_destroy acquires, because the stack itself changes hands there.
 //    gcc 12's TSan dies above 8,128 threads and fibers together.
@@ -45,8 +45,8 @@
 #include <valgrind/valgrind.h>
 #endif
 
-// The code that runs between the two halves of a switch belongs to no TSan fiber in particular, and touches the Context of
-// both; instrumented, each such access would look like a race.
+// The code that runs between the two halves of a switch belongs to no TSan fiber in particular, and touches the
+// Context of both; instrumented, each such access would look like a race.
 #ifdef MC_FIBER_TSAN
 #define MC_FIBER_SWITCH_CODE __attribute__((no_sanitize("thread"))) // and so never inlined
 #else

@@ -73,7 +73,7 @@ void slab_withdraw(Slab &slab) {
 }
 
 bool slab_look(const Slab &slab, uintptr_t addr, StackInfo *out) {
-    // acquire: pairs with the release stores of publish and withdraw. If one of the loads below reads what a later change
+    // acquire: pairs with the release stores of slab_publish. If one of the loads below reads what a later change
     // wrote, the last load reads that change's odd version, or a later one.
     const uint32_t version = slab.version.load(sync::acquire);
     const uintptr_t base = slab.base.load(sync::acquire);

@@ -1,8 +1,8 @@
 // The records of slabs, and the registry that keeps them findable. Internal to the stack pool.
 //
 // A record is type-stable: it lives in a chunk that is never freed, and is used again for another slab. Its fields have
-// two sorts of readers: the pool, under its class's lock, and stack_find, from anywhere and from signal handlers, without
-// any. For the latter, `version` is odd while the record changes its slab:
+// two sorts of readers: the pool, under its class's lock, and stack_find, from anywhere and from signal handlers,
+// without any. For the latter, `version` is odd while the record changes its slab:
 //
 //   unused ──slab_publish──▶ mapped (base != 0) ──slab_withdraw──▶ unused (base == 0)
 //
@@ -68,8 +68,8 @@ void slab_record_give(Slab &slab);
 void slab_publish(Slab &slab, char *memory, uint32_t size_class);
 void slab_withdraw(Slab &slab);
 
-// Is addr in this slab, in a stack that somebody owns? Any thread, also while the record is published or withdrawn: one that
-// changes meanwhile holds no such stack, since all of a slab's stacks are free then.
+// Is addr in this slab, in a stack that somebody owns? Any thread, also while the record is published or withdrawn:
+// one that changes meanwhile holds no such stack, since all of a slab's stacks are free then.
 bool slab_look(const Slab &slab, uintptr_t addr, StackInfo *out);
 
 } // namespace mc::fiber

@@ -11,7 +11,8 @@ using mc::testing::Thread;
 
 namespace {
 
-// Two slabs one after the other at overlapping places, of 8 and of 16 KiB; the address looked for is in stack 0 of both.
+// Two slabs one after the other at overlapping places, of 8 and of 16 KiB; the address looked for is in stack 0 of
+// both.
 constexpr uintptr_t kAddress = 0x10000000;
 constexpr uint32_t kFirstClass = 1, kSecondClass = 2;
 constexpr uintptr_t kFirstBase = kAddress - kPageBytes - 100, kSecondBase = kFirstBase - 4096;

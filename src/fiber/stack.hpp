@@ -11,13 +11,15 @@
 // Invariants
 //  - A stack is live (somebody has a Stack for it), in a StackCache, or free in its slab.
 //  - Slabs' records are type-stable: never freed, so stack_find may read one that is being unmapped and notices it.
-//  - A stack that is handed out may hold anything, except that a fresh one is zero and costs no memory until it is touched.
+//  - A stack that is handed out may hold anything, except that a fresh one is zero and costs no memory until it is
+//    touched.
 //
 // Guards, best first: MADV_GUARD_INSTALL (Linux 6.13: no mapping is split), mprotect within a budget of mappings, and
 // beyond that a canary, a pattern in the stack's lowest words that is checked when the stack is released.
 //
-// Rejected: growing stacks (a pointer into a moved frame); one mapping a stack (65,530 is the default limit of mappings);
-// links in the free stacks themselves (a free stack could not be given back to the system); MAP_GROWSDOWN (no bound).
+// Rejected: growing stacks (a pointer into a moved frame); one mapping a stack (65,530 is the default limit of
+// mappings); links in the free stacks themselves (a free stack could not be given back to the system); MAP_GROWSDOWN
+// (no bound).
 #pragma once
 
 #include "base/sync.hpp"

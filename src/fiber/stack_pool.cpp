@@ -25,8 +25,8 @@ struct Pool {
 };
 Pool pools[kStackClasses];
 
-// How many free stacks may keep their memory: 256 or 16 MiB, or an eighth of those in use, lest a server whose number of
-// connections swings a little pays a page fault for each.
+// How many free stacks may keep their memory: 256 or 16 MiB, or an eighth of those in use, lest a server whose number
+// of connections swings a little pays a page fault for each.
 uint64_t kept_stacks(const Pool &pool, uint32_t size_class) {
     const uint64_t fixed = std::min<uint64_t>(256, (uint64_t{16} << 20) / stack_bytes(size_class));
     return std::max(fixed, pool.outside() / 8);
@@ -55,8 +55,8 @@ void unlist(Pool &pool, Slab &slab) {
     slab.listed = false;
 }
 
-// The tops of stacks 4 KiB apart, or any multiple of it, would all fall into the same few sets of the first-level cache.
-// So each starts a few lines further down, within its top page.
+// The tops of stacks 4 KiB apart, or any multiple of it, would all fall into the same few sets of the first-level
+// cache. So each starts a few lines further down, within its top page.
 uint32_t colour(uint32_t size_class, uint32_t index) { return size_class < 2 ? 0 : index % 16 * 64; }
 
 // Maps a slab with nothing carved, and lists it.

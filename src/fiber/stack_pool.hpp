@@ -4,8 +4,8 @@
 //
 // Memory goes back by itself. A part may keep kept_stacks() free stacks whose memory it holds, "warm" ones. Past that
 //  - a slab with no stack in use is unmapped;
-//  - otherwise the memory of free stacks is given back, the longest unused slabs first, once a quarter more than that is
-//    warm (so that the system is called for many at a time). The calls are made with the lock released.
+//  - otherwise the memory of free stacks is given back, the longest unused slabs first, once a quarter more than that
+//    is warm (so that the system is called for many at a time). The calls are made with the lock released.
 //
 // Locks: a class's lock, then the registry's (slab.cpp).
 #pragma once

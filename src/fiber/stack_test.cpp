@@ -287,7 +287,8 @@ Test(Stack, failures_leak_nothing) {
     cr_assert_eq(stack_counters().outside, 0u);
 }
 
-// Goal: a slab that cannot be unmapped (the limit of mappings) stays in the pool, without its memory, and is used again.
+// Goal: a slab that cannot be unmapped (the limit of mappings) stays in the pool, without its memory, and is used
+// again.
 Test(Stack, unmap_refused) {
     const Stack first = acquired(32768);
     first.low()[100] = 1;

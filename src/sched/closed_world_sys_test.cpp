@@ -1,6 +1,5 @@
 // Whether the world is closed, while other threads attach, block, wake each other and leave: never told when somebody
-// could still wake the owner, always told when nobody can. A process a run; the first claim on real threads too. (In the
-// systematic build the only threads are those that the runtime knows, so each attaches before the owner waits for it.)
+// could still wake the owner, always told when nobody can. A process a run; the first claim on real threads too.
 #include "sched/test_sched.hpp"
 
 using namespace mc;
@@ -17,24 +16,11 @@ void explore(const char *name, uint64_t seeds, const std::function<void()> &body
     expect_pass({.name = name, .search = Search::seeds, .seeds = seeds, .isolate = true}, body);
 }
 
-// Threads that the runtime knows, so far.
-struct Known {
-    sync::atomic<uint32_t> count{0};
-    void arrive() {
-        here();
-        count.fetch_add(1, sync::release);
-    }
-    void wait_for(uint32_t wanted) {
-        while (count.load(sync::acquire) != wanted)
-            sync::thread_yield();
-    }
-};
-
 } // namespace
 
 // Goal: one thread wakes the owner in the end, after waiting itself in between: with a deadline, or for the other one.
 Test(ClosedWorldSys, no_false_deadlock, .timeout = 60) {
-    explore("ClosedWorldSys/no_false_deadlock", 2'000, [] {
+    explore("ClosedWorldSys/no_false_deadlock", 6'000, [] {
         here();
         Gate owner, between;
         Known known;
@@ -57,7 +43,7 @@ Test(ClosedWorldSys, no_false_deadlock, .timeout = 60) {
 // Goal: two that wake each other for a while, so that at any look one of them may be parked and the other about to park:
 // they are never both blocked, though no look at one moment shows it.
 Test(ClosedWorldSys, threads_that_take_turns, .timeout = 60) {
-    explore("ClosedWorldSys/threads_that_take_turns", 2'000, [] {
+    explore("ClosedWorldSys/threads_that_take_turns", 6'000, [] {
         here();
         Gate owner, ping, pong;
         Known known;
@@ -85,7 +71,7 @@ Test(ClosedWorldSys, threads_that_take_turns, .timeout = 60) {
 
 // Goal: a thread hands its task to a new one and leaves; the new one attaches, waits with a deadline, wakes the owner.
 Test(ClosedWorldSys, threads_that_come_and_go, .timeout = 60) {
-    explore("ClosedWorldSys/threads_that_come_and_go", 2'000, [] {
+    explore("ClosedWorldSys/threads_that_come_and_go", 6'000, [] {
         here();
         Gate owner, relay;
         Known known;
@@ -97,7 +83,7 @@ Test(ClosedWorldSys, threads_that_come_and_go, .timeout = 60) {
         Thread second([&] {
             known.arrive();
             check(relay.acquire() == MC_OK, "not released");
-            check(sleep_until(here(), in_ns(2'000), nullptr) == MC_E_TIMEDOUT, "no sleep");
+            check(sleep_until(here(), in_ns(6'000), nullptr) == MC_E_TIMEDOUT, "no sleep");
             owner.release();
         }, "second");
         known.wait_for(2);
@@ -107,7 +93,7 @@ Test(ClosedWorldSys, threads_that_come_and_go, .timeout = 60) {
 
 // Goal: a microthread that is woken from outside, and another with a deadline, keep the world open for the owner.
 Test(ClosedWorldSys, microthreads_on_their_way_keep_it_open, .timeout = 60) {
-    explore("ClosedWorldSys/microthreads_on_their_way_keep_it_open", 1'500, [] {
+    explore("ClosedWorldSys/microthreads_on_their_way_keep_it_open", 5'000, [] {
         here();
         Gate owner, relay;
         Known known;
@@ -129,7 +115,7 @@ Test(ClosedWorldSys, microthreads_on_their_way_keep_it_open, .timeout = 60) {
 Test(ClosedWorldSys, a_true_deadlock_is_told, .timeout = 60) {
     if (!mc::testing::systematic)
         return; // a test process has threads of its own; closed_world_test.cpp has the real one
-    explore("ClosedWorldSys/a_true_deadlock_is_told", 1'500, [] {
+    explore("ClosedWorldSys/a_true_deadlock_is_told", 5'000, [] {
         here();
         Gate owner, gate;
         Known known;

@@ -29,7 +29,7 @@ void enter_scope(Parking &parking) noexcept;
 
 // park.cpp: parking's half for threads that own no executor, and waking what does not run here.
 void park_foreign(Task &task, Parking &parking) noexcept;
-void wake_elsewhere(Task *task) noexcept;
+void wake_elsewhere(Executor *executor, Task *task) noexcept; // executor: read before the task's word was stored
 extern const Timer::Action park_timeout;
 
 // What the thread slot points to: who runs on this thread. Of an executor's owner it is part of the executor.

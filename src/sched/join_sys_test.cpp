@@ -2,12 +2,11 @@
 // on real threads in other builds.
 #include "sched/test_sched.hpp"
 
-#include "fiber/stack.hpp"
-
 using namespace mc;
 using namespace mc::sched;
 using namespace mc::sched::testing;
 using mc::testing::check;
+using mc::testing::choose;
 using mc::testing::Data;
 using mc::testing::expect_pass;
 using mc::testing::Search;
@@ -19,15 +18,21 @@ uint32_t slot_of(mc_task_t handle) { return static_cast<uint32_t>(handle) & (Tas
 
 // The owner runs what there is until the threads are through.
 struct Crowd {
-    explicit Crowd(uint32_t count) : left(count) {}
+    explicit Crowd(uint32_t size) : count(size), left(size) {}
+    const uint32_t count;
+    Known known;
     sync::atomic<uint32_t> left;
     Gate done;
 
+    void enter() { known.arrive(); }
     void leave() {
         if (left.fetch_sub(1, sync::acq_rel) == 1)
             done.release();
     }
-    void wait() { check(done.acquire() == MC_OK, "a false deadlock"); }
+    void wait() {
+        known.wait_for(count);
+        check(done.acquire() == MC_OK, "a false deadlock");
+    }
 };
 
 void explore(const char *name, uint64_t seeds, const std::function<void()> &body) {
@@ -48,6 +53,7 @@ Test(JoinSys, two_threads_join, .timeout = 60) {
             return 9;
         });
         const auto joins = [&] {
+            crowd.enter();
             int32_t result = 0;
             const int32_t status = join_until(task, MC_FOREVER, &result);
             if (status == MC_OK) {
@@ -65,13 +71,12 @@ Test(JoinSys, two_threads_join, .timeout = 60) {
         check(got.load(sync::relaxed) == 1 && stale.load(sync::relaxed) == 1, "not one each");
         check(join_until(task, MC_NOW) == MC_E_STALE, "the handle is still good");
     };
-    explore("JoinSys/two_threads_join", 1'500, body);
+    explore("JoinSys/two_threads_join", 5'000, body);
     expect_pass({.name = "JoinSys/two_threads_join",
-                 .preemptions = 0,
-                 .stale = 1,
+                 .preemptions = 1,
+                 .stale = 0,
                  .timeouts = 0,
                  .spurious = 0,
-                 .max_runs = 3'000,
                  .isolate = true},
                 body);
 }
@@ -79,17 +84,19 @@ Test(JoinSys, two_threads_join, .timeout = 60) {
 // Goal: one joins, one detaches, the microthread ends: the joiner has the result or is told, the detacher succeeds or is
 // late, and exactly one of them has used the handle up. The slot then serves the next one, once.
 Test(JoinSys, join_races_detach, .timeout = 60) {
-    explore("JoinSys/join_races_detach", 2'000, [] {
+    explore("JoinSys/join_races_detach", 5'000, [] {
         here();
         Crowd crowd(2);
         int32_t joined = 1;
         int32_t detached = 1;
         const mc_task_t task = start([] { return 9; });
         Thread joiner([&] {
+            crowd.enter();
             joined = join_until(task, MC_FOREVER);
             crowd.leave();
         }, "joiner");
         Thread detacher([&] {
+            crowd.enter();
             detached = detach(task);
             crowd.leave();
         }, "detacher");
@@ -109,7 +116,7 @@ Test(JoinSys, join_races_detach, .timeout = 60) {
 
 // Goal: a join with a deadline races the end: a result or a timeout; after a timeout the handle is still good.
 Test(JoinSys, a_deadline_races_the_end, .timeout = 60) {
-    explore("JoinSys/a_deadline_races_the_end", 1'500, [] {
+    explore("JoinSys/a_deadline_races_the_end", 5'000, [] {
         here();
         Crowd crowd(1);
         Gate gate;
@@ -118,8 +125,9 @@ Test(JoinSys, a_deadline_races_the_end, .timeout = 60) {
             return 9;
         });
         Thread joiner([&] {
+            crowd.enter();
             int32_t result = 0;
-            int32_t status = join_until(task, in_ns(500), &result);
+            int32_t status = join_until(task, in_ns(300 * (1 + choose(6))), &result);
             gate.release();
             if (status == MC_E_TIMEDOUT)
                 status = join_until(task, MC_FOREVER, &result);
@@ -132,15 +140,17 @@ Test(JoinSys, a_deadline_races_the_end, .timeout = 60) {
 
 // Goal: a thread spawns, another joins through the handle that it is given, the owner runs: the joiner sees the result.
 Test(JoinSys, spawned_here_joined_there, .timeout = 60) {
-    explore("JoinSys/spawned_here_joined_there", 1'500, [] {
+    explore("JoinSys/spawned_here_joined_there", 5'000, [] {
         here();
         Crowd crowd(2);
         sync::atomic<mc_task_t> handle{0};
         Thread spawner([&] {
+            crowd.enter();
             handle.store(start([] { return 4; }), sync::release);
             crowd.leave();
         }, "spawner");
         Thread joiner([&] {
+            crowd.enter();
             mc_task_t task;
             while ((task = handle.load(sync::acquire)) == 0)
                 sync::thread_yield();

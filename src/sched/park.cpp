@@ -83,9 +83,9 @@ int32_t status_of(WakeReason reason) noexcept {
 
 void wake(Task *task, TaskWord::Claim claim) noexcept { wake_from(current(), task, claim); }
 
-void wake_elsewhere(Task *task) noexcept {
-    if (task->executor != nullptr)
-        task->executor->enqueue_from_outside(task);
+void wake_elsewhere(Executor *executor, Task *task) noexcept {
+    if (executor != nullptr)
+        executor->enqueue_from_outside(task);
     else
         unpark(task);
 }

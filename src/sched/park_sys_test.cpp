@@ -6,6 +6,7 @@ using namespace mc;
 using namespace mc::sched;
 using namespace mc::sched::testing;
 using mc::testing::check;
+using mc::testing::choose;
 using mc::testing::Data;
 using mc::testing::expect_pass;
 using mc::testing::Search;
@@ -55,7 +56,7 @@ Test(ParkSys, a_deadline_races_a_release) {
 // Goal: two waiters, one of whom may time out, and two releases: each release is had once or kept, and the one without a
 // deadline is never left asleep.
 Test(ParkSys, two_waiters_two_releases) {
-    expect_pass({.name = "ParkSys/two_waiters_two_releases", .stale = 1, .spurious = 0}, [] {
+    expect_pass({.name = "ParkSys/two_waiters_two_releases", .preemptions = 1, .stale = 1, .spurious = 0}, [] {
         Gate gate;
         Loner patient, hasty;
         int32_t status = 1;
@@ -96,28 +97,39 @@ Test(ParkSys, waits_follow_each_other) {
 
 namespace {
 
-// Fibers on the owner, which is the body's thread; other threads release them while it sleeps, or falls asleep.
+// A microthread on the owner, which is the body's thread; other threads release it while the owner sleeps, falls asleep, or
+// has yet to begin.
 void owner_and_releasers(int releasers, bool timed) {
     here();
+    Known known;
     Gate gate;
     Data<int> message(0);
+    sync::atomic<uint32_t> ended{0};
     int32_t status = 1;
     const mc_task_t task = start([&] {
-        status = gate.acquire(timed ? in_ms(1) : MC_FOREVER);
-        if (status == MC_OK && releasers == 1)
-            check(message.get() == 1, "woken before the message was there");
+        status = gate.acquire(timed ? in_ns(300 * (1 + choose(6))) : MC_FOREVER);
+        ended.store(1, sync::relaxed);
+        if (status == MC_OK)
+            check(message.get() > 0, "woken before the message was there");
     });
-    {
-        Thread first([&] {
+    const auto release = [&](int number) {
+        known.arrive();
+        if (number > releasers)
+            return;
+        if (choose(2) == 1)
+            while (!gate.has_waiters() && ended.load(sync::relaxed) == 0)
+                sync::thread_yield();
+        if (releasers == 1)
             message.set(1);
-            gate.release();
-        }, "first");
-        if (releasers == 2) {
-            Thread second([&] { gate.release(); }, "second");
-            check(join_until(task, MC_FOREVER) == MC_OK, "no end");
-        } else {
-            check(join_until(task, MC_FOREVER) == MC_OK, "no end");
-        }
+        gate.release();
+    };
+    if (releasers == 2)
+        message.set(2);
+    {
+        Thread first([&] { release(1); }, "first");
+        Thread second([&] { release(2); }, "second");
+        known.wait_for(2);
+        check(join_until(task, MC_FOREVER) == MC_OK, "no end");
     }
     check(status == MC_OK || (timed && status == MC_E_TIMEDOUT), "status %d", status);
     check(gate.kept() == releasers - (status == MC_OK), "kept %d", gate.kept());
@@ -138,7 +150,7 @@ Test(ParkSys, another_thread_wakes_a_microthread, .timeout = 60) {
                 [] { owner_and_releasers(1, false); });
     expect_pass({.name = "ParkSys/another_thread_wakes_a_microthread",
                  .search = Search::seeds,
-                 .seeds = 1'500,
+                 .seeds = 6'000,
                  .isolate = true},
                 [] { owner_and_releasers(1, false); });
 }
@@ -148,7 +160,7 @@ Test(ParkSys, threads_and_a_deadline_race, .timeout = 60) {
     for (bool timed : {false, true})
         expect_pass({.name = "ParkSys/threads_and_a_deadline_race",
                      .search = Search::seeds,
-                     .seeds = 1'500,
+                     .seeds = 6'000,
                      .isolate = true},
                     [timed] { owner_and_releasers(2, timed); });
 }
@@ -157,13 +169,15 @@ Test(ParkSys, threads_and_a_deadline_race, .timeout = 60) {
 Test(ParkSys, owner_and_thread_wake_each_other, .timeout = 60) {
     expect_pass({.name = "ParkSys/owner_and_thread_wake_each_other",
                  .search = Search::seeds,
-                 .seeds = 1'500,
+                 .seeds = 6'000,
                  .isolate = true},
                 [] {
                     here();
+                    Known known;
                     Gate there, back;
                     Data<int> ball(0);
                     Thread other([&] {
+                        known.arrive();
                         for (int i = 0; i < 2; ++i) {
                             check(there.acquire() == MC_OK, "not released");
                             check(ball.get() == 2 * i + 1, "the ball is not there");
@@ -171,6 +185,7 @@ Test(ParkSys, owner_and_thread_wake_each_other, .timeout = 60) {
                             back.release();
                         }
                     }, "other");
+                    known.wait_for(1);
                     for (int i = 0; i < 2; ++i) {
                         ball.set(2 * i + 1);
                         there.release();

@@ -6,6 +6,7 @@ using namespace mc;
 using namespace mc::sched;
 using namespace mc::sched::testing;
 using mc::testing::check;
+using mc::testing::choose;
 using mc::testing::expect_pass;
 using mc::testing::Search;
 using mc::testing::Thread;
@@ -129,24 +130,29 @@ Test(ScopeSys, another_thread_cancels_a_microthread, .timeout = 60) {
     for (bool timed : {false, true})
         expect_pass({.name = "ScopeSys/another_thread_cancels_a_microthread",
                      .search = Search::seeds,
-                     .seeds = 1'000,
+                     .seeds = 4'000,
                      .isolate = true},
                     [timed] {
                         here();
+                        Known known;
                         Gate gate;
                         Scope scope;
                         int32_t status = 1;
                         const mc_task_t task = start([&] {
-                            status = gate.acquire(timed ? in_ms(1) : MC_FOREVER, &scope);
+                            status = gate.acquire(timed ? in_ns(300 * (1 + choose(6))) : MC_FOREVER, &scope);
                             if (status == MC_OK)
-                                check(gate.acquire(in_ms(1)) == MC_E_TIMEDOUT, "ended by something old");
+                                check(gate.acquire(in_ns(300)) == MC_E_TIMEDOUT, "ended by something old");
                         });
                         {
                             Thread canceller([&] {
-                                (void)here();
+                                known.arrive();
                                 scope.cancel();
                             }, "canceller");
-                            Thread releaser([&] { gate.release(); }, "releaser");
+                            Thread releaser([&] {
+                                known.arrive();
+                                gate.release();
+                            }, "releaser");
+                            known.wait_for(2);
                             check(join_until(task, MC_FOREVER) == MC_OK, "no end");
                         }
                         check(gate.kept() == (status != MC_OK), "status %d, kept %d", status, gate.kept());

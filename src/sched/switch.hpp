@@ -87,7 +87,7 @@ inline void wake_from(ThreadContext *thread, Task *task, TaskWord::Claim claim) 
     if (executor != nullptr && thread != nullptr && thread->executor == executor) [[likely]]
         executor->queue().push_tail(task);
     else
-        wake_elsewhere(task);
+        wake_elsewhere(executor, task);
 }
 
 // Wakes by running the task at once, out of turn, where that is possible (its executor is ours, nothing forbids a switch);

@@ -139,6 +139,20 @@ struct Loner {
     }
 };
 
+// Threads that the runtime knows. In the systematic build it counts no others, so each arrives before the owner waits for it
+// with no other end in sight.
+struct Known {
+    sync::atomic<uint32_t> count{0};
+    void arrive() {
+        here();
+        count.fetch_add(1, sync::release); // release: pairs with the acquire in wait_for
+    }
+    void wait_for(uint32_t wanted) {
+        while (count.load(sync::acquire) != wanted)
+            sync::thread_yield();
+    }
+};
+
 // --- something to wait for ----------------------------------------------------------------------------------------------
 
 // A counting semaphore, made of park and wake as everything that blocks is. Any thread. A release is given to the first

@@ -20,7 +20,6 @@
 
 #include "testing/systematic_choice.hpp"
 #include "testing/systematic_memory.hpp"
-#include "testing/systematic_ops.hpp"
 #include "testing/systematic_trace.hpp"
 
 #include <functional>

@@ -24,8 +24,9 @@
 // of plain data.
 #pragma once
 
+#include "base/sync.hpp"
+
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
 #include <unordered_map>
 #include <vector>

@@ -7,8 +7,8 @@
 // Words are passed as raw bits: the address names the location, the newest value always stands in memory as well.
 #pragma once
 
-#include <atomic>
-#include <cstdint>
+#include <cstdint> // std::memory_order comes from sync.hpp, which includes this file
+
 
 namespace mc::testing::sys {
 

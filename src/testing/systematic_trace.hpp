@@ -4,7 +4,6 @@
 
 #include "testing/systematic_memory.hpp"
 
-#include <atomic>
 #include <cstdint>
 #include <string>
 

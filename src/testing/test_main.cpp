@@ -32,7 +32,7 @@ namespace mc::testing {
 namespace {
 
 // A test's own timeout is meant for a plain build and a scale of 1.
-double timeout_factor() { return (under_valgrind ? 20 : under_tsan ? 8 : under_asan ? 2 : 1) * scale(); }
+double timeout_factor() { return (under_valgrind ? 10 : under_tsan ? 4 : under_asan ? 2 : 1) * scale(); }
 
 struct Settings {
     const char *filter = "*";
