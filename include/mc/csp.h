@@ -15,6 +15,9 @@
  * A task that only ever sends to waiting receivers therefore keeps its turn: each receiver runs, waits again, and the sender
  * goes on. csp_yield gives the others theirs.
  * Threads that do not own the runtime may make every call but csp_run and csp_schedule; when they block, the thread waits.
+ * Microthreads run, and csp_after and csp_tick fire, while the owner is inside the library: an owner that waits elsewhere
+ * (in pthread_join, say) holds them up. Deadlines of other threads' own calls do not depend on it. When the owner's thread
+ * ends, the next thread that needs the runtime, or calls csp_run or csp_schedule, owns it.
  *
  * Endpoints
  * ---------
@@ -157,7 +160,7 @@ MC_API int csp_send_until(csp_writer w, void *message, int64_t deadline_ns) MC_N
 MC_API int csp_recv_until(csp_reader r, void *message, int64_t deadline_ns) MC_NOEXCEPT;
 
 /* A reader that delivers one int64_t, the steady time at which it fired, ns nanoseconds from now, and is dead after it.
- * Below 0 counts as 0. The caller owns the reference; releasing it cancels the timer. NULL on failure (logged).
+ * Below 0 counts as 0; MC_FOREVER never fires. The caller owns the reference; releasing it cancels the timer. NULL on failure (logged).
  * Blocks: never. Threads: any. Calls back: no. */
 MC_API csp_reader csp_after(int64_t ns) MC_NOEXCEPT;
 

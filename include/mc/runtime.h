@@ -17,7 +17,8 @@ MC_EXTERN_C_BEGIN
  * microthread with the result MC_E_CRASHED. */
 typedef int32_t (*mc_task_fn)(void *user);
 
-/* Bounds of a stack size, in bytes, and the size that is used when none is asked for. Sizes are rounded up to a page. */
+/* Bounds of a stack size, in bytes, and the size that is used when none is asked for. Sizes are rounded up to a power of two;
+ * up to 1 KiB of it is kept by the library. */
 #define MC_STACK_MIN UINT64_C(4096)
 #define MC_STACK_DEFAULT UINT64_C(32768)
 #define MC_STACK_MAX UINT64_C(8388608)
@@ -58,6 +59,7 @@ MC_API mc_task_t mc_task_self(void) MC_NOEXCEPT;
  * the microthread whose stack overflowed, then hands the signal to the handler that was there before. It runs on an
  * alternate signal stack that threads running microthreads get. Off by default: the library installs no handler unasked.
  * MC_E_NOMEM: no alternate stack. MC_E_BUSY: on removal, somebody else has replaced the handler since; it stays.
+ * MC_E_FORKED.
  * Blocks: never. Threads: any. Calls back: no. */
 MC_API int32_t mc_overflow_report(int32_t on) MC_NOEXCEPT;
 

@@ -31,11 +31,11 @@ int64_t mc_after(int64_t ns) noexcept {
 }
 
 uint64_t mc_random(void) noexcept {
-    int32_t status = MC_OK;
-    mc::sched::ThreadContext *thread = mc::abi::enter(&status);
-    if (thread != nullptr)
+    if (mc::sched::ThreadContext *thread = mc::sched::current())
         return thread->prng.next();
-    uint64_t seed = static_cast<uint64_t>(mc_now()); // no context: in a forked child, or without memory
+    // A thread that has called nothing else yet: drawing a number makes nobody the owner of the runtime.
+    static mc::sync::atomic<uint64_t> draws{0};
+    uint64_t seed = static_cast<uint64_t>(mc_now()) ^ (draws.fetch_add(1, mc::sync::relaxed) << 40);
     return mc::base::Prng::splitmix(seed);
 }
 
@@ -46,7 +46,7 @@ int32_t mc_set_allocator(const mc_allocator *allocator) noexcept {
     const int32_t status = mc::abi::read_options(allocator, &known);
     if (status != MC_OK)
         return status;
-    if (known.alloc == nullptr || known.free == nullptr)
+    if (known.alloc == nullptr || known.free == nullptr || known.reserved != 0)
         return MC_E_INVAL;
     return mc::base::set_allocator(known);
 }

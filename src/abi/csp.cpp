@@ -38,6 +38,8 @@ int fail(const char *call, int32_t status) noexcept {
 // The thread's context, if it may run the queue from here.
 ThreadContext *enter_owner(const char *call) noexcept {
     ThreadContext *thread = enter_or_log(call);
+    if (thread != nullptr && thread->executor == nullptr && thread->no_switch == 0)
+        thread = mc::sched::take_over(thread);
     if (thread != nullptr && (thread->executor == nullptr || thread->no_switch != 0)) {
         (void)fail(call, MC_E_CONTEXT);
         return nullptr;
@@ -184,7 +186,7 @@ void csp_sleep_until(int64_t deadline_ns) noexcept {
     ThreadContext *thread = enter_or_log("csp_sleep_until");
     if (thread == nullptr)
         return;
-    if (deadline_ns <= mc::sync::now_ns())
+    if (mc::sched::may_block(*thread) == MC_OK && deadline_ns <= mc::sync::now_ns())
         return csp_yield();
     const int32_t status = mc::sched::sleep_until(*thread, deadline_ns, nullptr);
     if (status != MC_E_TIMEDOUT)
@@ -233,8 +235,8 @@ void csp_chdescr(void *ch, char const *text) noexcept {
         return;
     if (word <= 15 || (word & 14) != 0)
         (void)fail("csp_chdescr", MC_E_INVAL);
-    else
-        mc::csp::channel_at(word)->set_name(text);
+    else if (!mc::csp::channel_at(word)->set_name(text))
+        (void)mc::csp::report_released();
 }
 
 int csp_alt(csp_chanop const *ops, int count, int nowait) noexcept { return alt(ops, count, true, {nowait != 0}); }

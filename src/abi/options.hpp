@@ -14,6 +14,8 @@ template <class Options> int32_t read_options(const Options *given, Options *kno
     const uint32_t size = given->struct_size;
     if (size < sizeof given->struct_size)
         return MC_E_INVAL;
+    if (size > 4096) // no version of it will be that large: not a size
+        return MC_E_VERSION;
     const auto *bytes = reinterpret_cast<const unsigned char *>(given);
     for (size_t i = sizeof(Options); i < size; ++i)
         if (bytes[i] != 0)

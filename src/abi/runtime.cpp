@@ -64,6 +64,8 @@ mc_task_t mc_task_self(void) noexcept {
 }
 
 int32_t mc_overflow_report(int32_t on) noexcept {
+    if (mc::sched::forked())
+        return MC_E_FORKED;
     ThreadContext *thread = mc::sched::current();
     const bool runs_fibers = thread != nullptr && thread->executor != nullptr;
     return mc::fiber::overflow_report(on != 0, runs_fibers ? &thread->executor->alt_stack() : nullptr);

@@ -47,6 +47,9 @@ void set_log_hook(mc_log_fn call, void *user) noexcept {
     hook = Hook{call, user};
 }
 
+void log_before_fork() noexcept { hook_mutex.lock(); }
+void log_after_fork() noexcept { hook_mutex.unlock(); }
+
 void log(int32_t level, int32_t code, const char *format, ...) noexcept {
     char text[256];
     va_list arguments;

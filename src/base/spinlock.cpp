@@ -9,8 +9,10 @@ __attribute__((noinline)) void Spinlock::lock_contended() noexcept {
             return;
         if (round < 64)
             sync::cpu_relax();
-        else
+        else if (round < 128)
             sync::thread_yield();
+        else // a holder of lower priority gets no processor by our yielding: sleep
+            (void)sync::futex_wait(word_, 1, sync::now_ns() + 50'000);
     }
 }
 

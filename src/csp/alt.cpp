@@ -28,13 +28,7 @@ struct Word {
     Channel &channel() const noexcept { return *channel_at(bits); }
 };
 
-bool discards(const csp_chanop &op) noexcept {
-    const Word word(op);
-    return op.message == nullptr && !word.disabled() && word.valid() && !word.dead_mode() &&
-           word.side() == reader_side && must_drop(word.channel());
-}
-
-// The distinct channels of an alt, in the order of their ids: what it locks.
+// The distinct channels of an alt, in the order of their addresses: what it locks.
 struct LockSet {
     Channel **channels;
     uint32_t count = 0;
@@ -55,7 +49,6 @@ struct Alt {
     const csp_chanop *ops;
     int count;
     int enabled = 0;
-    bool discards = false; // some arm receives what nobody wants and its channel must drop
     LockSet locks;
     Waiter *waiters; // room for count; each is constructed when it is linked
 };
@@ -69,8 +62,6 @@ bool decode(Alt &alt) noexcept {
         if (!word.valid())
             return false;
         alt.locks.channels[alt.enabled++] = &word.channel();
-        if (alt.ops[i].message == nullptr && discards(alt.ops[i]))
-            alt.discards = true;
     }
     return true;
 }
@@ -78,13 +69,12 @@ bool decode(Alt &alt) noexcept {
 void order_locks(Alt &alt) noexcept {
     Channel **first = alt.locks.channels;
     Channel **last = first + alt.enabled;
-    const auto by_id = [](const Channel *a, const Channel *b) { return a->id() < b->id(); };
     if (alt.enabled <= 16) { // insertion: most alts are short, and made in the order of their channels
         for (Channel **at = first + 1; at < last; ++at)
-            for (Channel **back = at; back > first && by_id(back[0], back[-1]); --back)
+            for (Channel **back = at; back > first && back[0] < back[-1]; --back)
                 std::swap(back[0], back[-1]);
-    } else if (!std::is_sorted(first, last, by_id)) {
-        std::sort(first, last, by_id);
+    } else if (!std::is_sorted(first, last)) {
+        std::sort(first, last);
     }
     alt.locks.count = static_cast<uint32_t>(std::unique(first, last) - first);
 }
@@ -131,6 +121,13 @@ int use_buffer(Alt &alt, int index) noexcept {
 int give_up(const Alt &alt, int result) noexcept {
     alt.locks.unlock();
     return result;
+}
+
+// Under the locks: this arm receives what nobody wants, and its channel must drop it.
+bool discards(const csp_chanop &op) noexcept {
+    const Word word(op);
+    return op.message == nullptr && !word.disabled() && !word.dead_mode() && word.side() == reader_side &&
+           must_drop(word.channel());
 }
 
 // Under the locks. True: arm *index decides, and *result is the alt's; the locks are given back.
@@ -222,21 +219,31 @@ int wait_for_arm(Alt &alt, const Patience &patience) noexcept {
     return result;
 }
 
-int run_discarding(ThreadContext &thread, const csp_chanop *ops, int count, bool random,
-                   const Patience &patience) noexcept;
+// Bytes of the largest element that an arm would receive only to drop it, or 0. Under the locks.
+size_t discarded_bytes(const Alt &alt) noexcept {
+    size_t bytes = 0;
+    for (int i = 0; i < alt.count; ++i)
+        if (discards(alt.ops[i]))
+            bytes = std::max<size_t>(bytes, Word(alt.ops[i]).channel().elements()->size);
+    return bytes;
+}
+
+int run_discarding(const Alt &alt, size_t bytes, bool random, const Patience &patience) noexcept;
 
 int run(Alt &alt, bool random, const Patience &patience) noexcept {
     if (!decode(alt))
         return MC_E_INVAL;
     if (alt.enabled == 0)
         return 0;
-    if (alt.discards)
-        return run_discarding(alt.thread, alt.ops, alt.count, random, patience);
     order_locks(alt);
     const int start = random ? static_cast<int>(alt.thread.prng.below(static_cast<uint32_t>(alt.count))) : 0;
     const bool hand_over = patience.hands_over();
     int result = 0;
     alt.locks.lock();
+    if (const size_t bytes = discarded_bytes(alt)) {
+        alt.locks.unlock();
+        return run_discarding(alt, bytes, random, patience);
+    }
     for (int i = start; i < alt.count; ++i)
         if (try_arm(alt, i, hand_over, &result))
             return result;
@@ -252,7 +259,7 @@ __attribute__((noinline)) int run_inline(ThreadContext &thread, const csp_chanop
                                          const Patience &patience) noexcept {
     Channel *channels[Arms];
     alignas(Waiter) std::byte waiters[Arms * sizeof(Waiter)]; // constructed when they are linked
-    Alt alt{thread, ops, count, 0, false, {channels}, reinterpret_cast<Waiter *>(waiters)};
+    Alt alt{thread, ops, count, 0, {channels}, reinterpret_cast<Waiter *>(waiters)};
     return run(alt, random, patience);
 }
 
@@ -263,7 +270,7 @@ __attribute__((noinline)) int run_large(ThreadContext &thread, const csp_chanop 
     auto *waiters = base::allocate_array<Waiter>(arms);
     int result = MC_E_NOMEM;
     if (channels != nullptr && waiters != nullptr) {
-        Alt alt{thread, ops, count, 0, false, {channels}, waiters};
+        Alt alt{thread, ops, count, 0, {channels}, waiters};
         result = run(alt, random, patience);
     }
     base::deallocate_array(waiters, arms);
@@ -279,26 +286,32 @@ int run_sized(ThreadContext &thread, const csp_chanop *ops, int count, bool rand
     return run_large(thread, ops, count, random, patience);
 }
 
-// Some arms receive elements that nobody wants but their channel must drop: they get one scratch element, since only one
-// arm goes.
-int run_discarding(ThreadContext &thread, const csp_chanop *ops, int count, bool random,
-                   const Patience &patience) noexcept {
+// Drops the scratch element that arm `op` received.
+void drop_received(const csp_chanop &op, void *element) noexcept {
+    Channel &channel = Word(op).channel();
+    channel.lock();
+    const Elements view = channel.elements() == nullptr ? Elements{} : *channel.elements();
+    channel.unlock();
+    drop_element(view, element);
+}
+
+// Some arms receive elements that nobody wants but their channel must drop: they get one scratch element of `bytes`, since
+// only one arm goes. The ops are copied with it in their place, and the alt begins anew.
+int run_discarding(const Alt &alt, size_t bytes, bool random, const Patience &patience) noexcept {
     constexpr int few = 16;
-    size_t size = 0;
-    for (int i = 0; i < count; ++i)
-        if (discards(ops[i]))
-            size = std::max<size_t>(size, Word(ops[i]).channel().elements()->size);
-    Scratch scratch(size);
+    const auto arms = static_cast<size_t>(alt.count);
+    Scratch scratch(bytes);
     csp_chanop inline_copies[few];
-    const auto arms = static_cast<size_t>(count);
-    csp_chanop *copies = count <= few ? inline_copies : base::allocate_array<csp_chanop>(arms);
+    csp_chanop *copies = alt.count <= few ? inline_copies : base::allocate_array<csp_chanop>(arms);
     int result = MC_E_NOMEM;
     if (copies != nullptr && scratch.get() != nullptr) {
-        for (int i = 0; i < count; ++i)
-            copies[i] = csp_chanop{ops[i].waiter, discards(ops[i]) ? scratch.get() : ops[i].message};
-        result = run_sized(thread, copies, count, random, patience);
-        if (result > 0 && discards(ops[result - 1]))
-            drop_element(*Word(ops[result - 1]).channel().elements(), scratch.get());
+        alt.locks.lock();
+        for (int i = 0; i < alt.count; ++i)
+            copies[i] = csp_chanop{alt.ops[i].waiter, discards(alt.ops[i]) ? scratch.get() : alt.ops[i].message};
+        alt.locks.unlock();
+        result = run_sized(alt.thread, copies, alt.count, random, patience);
+        if (result > 0 && copies[result - 1].message == scratch.get())
+            drop_received(alt.ops[result - 1], scratch.get());
     }
     if (copies != inline_copies)
         base::deallocate_array(copies, arms);

@@ -9,7 +9,6 @@
 namespace mc::csp {
 namespace {
 
-sync::atomic<uint64_t> next_id{1};
 sync::atomic<int32_t> alive[2] = {sync::atomic<int32_t>(0), sync::atomic<int32_t>(0)};
 
 } // namespace
@@ -26,7 +25,6 @@ Channel *Channel::create(Transfer transfer, Elements *elements, TimerSource *tim
     if (channel == nullptr)
         return nullptr;
     base::SpinGuard guard(channel->lock_); // a stale handle may be looking at the slot
-    channel->id_ = next_id.fetch_add(1, sync::relaxed);
     channel->transfer_ = transfer;
     channel->elements_ = elements;
     channel->timer_ = timer;
@@ -47,7 +45,7 @@ Channel *Channel::create(Transfer transfer, Elements *elements, TimerSource *tim
 bool Channel::add_reference(Side side) noexcept {
     uint32_t count = references_[side].load(sync::relaxed);
     do {
-        if (count == 0)
+        if (count == 0 || count == UINT32_MAX)
             return false;
         // relaxed: the caller holds a reference already, nothing is published by another one.
     } while (!references_[side].compare_exchange_weak(count, count + 1, sync::relaxed, sync::relaxed));
@@ -209,9 +207,12 @@ void Channel::unlock_and_collect_garbage() noexcept {
         channel_slab().release(this);
 }
 
-void Channel::set_name(const char *text) noexcept {
+bool Channel::set_name(const char *text) noexcept {
     base::SpinGuard guard(lock_);
+    if (released(writer_side) && released(reader_side))
+        return false;
     std::strncpy(name_, text == nullptr ? "" : text, sizeof name_ - 1);
+    return true;
 }
 
 // --- messages ---------------------------------------------------------------------------------------------------------

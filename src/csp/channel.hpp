@@ -75,7 +75,6 @@ public:
 
     void lock() noexcept { lock_.lock(); }
     void unlock() noexcept { lock_.unlock(); }
-    uint64_t id() const noexcept { return id_; }
 
     // --- ends; any thread, without the lock
     bool add_reference(Side side) noexcept; // false: it has been released
@@ -141,7 +140,7 @@ public:
     Elements *elements() const noexcept { return elements_; }
     Transfer transfer() const noexcept { return transfer_; }
 
-    void set_name(const char *text) noexcept;
+    bool set_name(const char *text) noexcept; // false: released
 
     // Channels with this end alive, the library's own excepted.
     static int count(Side side) noexcept;
@@ -166,7 +165,6 @@ private:
     bool collected_ = false; // guarded by lock_: the slot is, or is about to be, in the slab
     sync::atomic<uint32_t> references_[2] = {sync::atomic<uint32_t>(0), sync::atomic<uint32_t>(0)}; // any thread
     // immutable while it lives
-    uint64_t id_ = 0; // creation ordinal; the order in which an alt locks
     Transfer transfer_ = nullptr;
     Elements *elements_ = nullptr;   // owned: freed with the channel
     TimerSource *timer_ = nullptr;   // owned, likewise

@@ -1,7 +1,7 @@
 #include "csp/elements.hpp"
 
 #include "base/alloc.hpp"
-#include "base/log.hpp"
+#include "base/guarded.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -40,6 +40,8 @@ void Elements::pop(void *element) noexcept {
 }
 
 Elements *make_elements(uint32_t size, uint32_t capacity, mc_chan_drop_fn drop, void *user) noexcept {
+    if (size != 0 && capacity > SIZE_MAX / size)
+        return nullptr;
     auto *elements = base::create<Elements>();
     if (elements == nullptr)
         return nullptr;
@@ -81,11 +83,8 @@ void drop_elements(Elements &taken) noexcept {
 void drop_element(const Elements &elements, void *element) noexcept {
     if (elements.drop == nullptr)
         return;
-    try {
-        elements.drop(elements.user, element, elements.size);
-    } catch (...) {
-        base::log(MC_LOG_ERROR, MC_E_CRASHED, "the drop function of a channel threw an exception");
-    }
+    base::call_guarded("the drop function of a channel",
+                       [&] { elements.drop(elements.user, element, elements.size); });
 }
 
 void hand_element(const Elements &elements, void *source, void *destination) noexcept {

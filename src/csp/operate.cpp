@@ -17,6 +17,7 @@ struct SingleParking : sched::Parking {
 
     SingleParking(Channel &c, Side s, void *message, const Patience &patience) noexcept
         : Parking(commit_single, patience.deadline_ns, patience.scope), channel(c), side(s) {
+        one_lock = true;
         waiter.message = message;
     }
 
@@ -24,8 +25,9 @@ struct SingleParking : sched::Parking {
         auto &self = static_cast<SingleParking &>(parking);
         self.waiter.task = self.task;
         self.waiter.epoch = self.epoch;
-        self.channel.link(self.side, false, &self.waiter);
-        self.channel.unlock();
+        Channel &channel = self.channel;
+        channel.link(self.side, false, &self.waiter);
+        channel.unlock(); // nothing of the waiter's frame is touched from here on
     }
 };
 

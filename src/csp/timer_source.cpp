@@ -21,7 +21,8 @@ Channel *TimerSource::create(sched::Executor &executor, int64_t first_ns, int64_
     source->channel_ = channel;
     source->action = &action_;
     source->deadline_ns = first_ns;
-    executor.arm(*source);
+    if (first_ns != INT64_MAX) // else it never fires, and nobody waits for it
+        executor.arm(*source);
     return channel;
 }
 
@@ -60,7 +61,7 @@ void TimerSource::deliver(int64_t now_ns) noexcept {
 }
 
 void TimerSource::reader_closed() noexcept {
-    if (executor_.timers().cancel(*this))
+    if (deadline_ns == INT64_MAX || executor_.timers().cancel(*this))
         end(); // else it is firing, and will find the reader closed
 }
 

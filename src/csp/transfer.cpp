@@ -1,20 +1,12 @@
 #include "csp/transfer.hpp"
 
-#include "base/log.hpp"
-
-#include <exception>
+#include "base/guarded.hpp"
 
 namespace mc::csp {
 
 void run_transfer(sched::ThreadContext &thread, Transfer transfer, void *source, void *destination) noexcept {
     ++thread.no_switch; // whatever blocked in tx would block both parties for ever
-    try {
-        transfer(source, destination);
-    } catch (const std::exception &error) {
-        base::log(MC_LOG_ERROR, MC_E_CRASHED, "tx threw an exception: %s", error.what());
-    } catch (...) {
-        base::log(MC_LOG_ERROR, MC_E_CRASHED, "tx threw an exception");
-    }
+    base::call_guarded("tx", [=] { transfer(source, destination); });
     --thread.no_switch;
 }
 

@@ -6,6 +6,7 @@
 #include "sched/switch.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <new>
 
 namespace mc::sched {
@@ -42,6 +43,9 @@ Executor *Executor::create() noexcept {
     idle->kind = Kind::idle;
     idle->executor = executor;
     fiber::context_make(idle->context(), idle->stack, idle_entry);
+    fiber::stack_set_owner(idle->stack, idle);
+    idle->id = 0;
+    std::strcpy(idle->name, "steps");
     executor->idle_ = idle;
     return executor;
 }

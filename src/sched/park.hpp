@@ -25,11 +25,14 @@ struct Parking {
     Parking() noexcept {}
     Parking(Commit c, int64_t deadline, Scope *s) noexcept : commit(c), deadline_ns(deadline), scope(s) {}
 
-    // Nothing but what commit registers can end the wait.
-    bool quiet() const noexcept { return commit != nullptr && deadline_ns == INT64_MAX && scope == nullptr; }
+    // Nothing but what commit registers can end the wait, and commit registers under one lock and touches nothing of this
+    // after it has given that back: then the wait is published before commit (TaskWord::park_quietly). With several locks a
+    // waker that came through the first could resume the frame while commit still reads it.
+    bool quiet() const noexcept { return one_lock && deadline_ns == INT64_MAX && scope == nullptr; }
 
     // Registers the task (with `epoch`) and gives the locks back; may be null. Runs on another stack than the waiter's.
     Commit commit = nullptr;
+    bool one_lock = false;
     int64_t deadline_ns = INT64_MAX;
     Scope *scope = nullptr;
 

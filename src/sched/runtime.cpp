@@ -19,9 +19,7 @@ constexpr uint32_t tool_threads = 0;
 #endif
 
 // A thread that owns no executor. Its task is on the registry's list through next and prev, since it is in no queue.
-struct ForeignThread {
-    ThreadContext context;
-};
+struct ForeignThread : ThreadContext {};
 
 struct Registry {
     sync::mutex mutex;
@@ -55,6 +53,13 @@ void unlink_foreign(Task *task) noexcept {
     --registry.foreign_count;
 }
 
+void forget_foreign(ThreadContext *thread) noexcept {
+    unlink_foreign(thread->running);
+    thread->running->word.retire();
+    task_slab().release(thread->running);
+    base::destroy(static_cast<ForeignThread *>(thread));
+}
+
 // At a thread's end. It can not be waiting: it runs.
 void thread_ends(void *slot) noexcept {
     auto *thread = static_cast<ThreadContext *>(slot);
@@ -67,16 +72,14 @@ void thread_ends(void *slot) noexcept {
             registry.ended = true; // exit() was called on a microthread's stack
         return;
     }
-    unlink_foreign(thread->running);
-    thread->running->word.retire();
-    task_slab().release(thread->running);
-    base::destroy(reinterpret_cast<ForeignThread *>(thread));
+    forget_foreign(thread);
 }
 
 #ifndef MC_SYS
 void child_after_fork() noexcept {
     // The child has one thread and may find any of our locks taken; it uses nothing of ours.
     in_forked_child.store(1, sync::relaxed);
+    base::log_after_fork();
     sync::set_thread_slot(nullptr);
 }
 #endif
@@ -96,7 +99,7 @@ void hook_process() noexcept {
     fiber::overflow_set_describe(describe_task);
     sync::set_thread_exit_hook(thread_ends);
 #ifndef MC_SYS
-    pthread_atfork(nullptr, nullptr, child_after_fork);
+    pthread_atfork(base::log_before_fork, base::log_after_fork, child_after_fork);
 #endif
 }
 
@@ -127,10 +130,10 @@ ThreadContext *attach_foreign(int32_t *status) noexcept {
     task->name[0] = '\0';
     task->word.make_runnable();
     task->word.start();
-    thread->context.running = task;
-    thread->context.prng = base::Prng(static_cast<uint64_t>(sync::now_ns()) ^ reinterpret_cast<uintptr_t>(thread));
+    thread->running = task;
+    thread->prng = base::Prng(static_cast<uint64_t>(sync::now_ns()) ^ reinterpret_cast<uintptr_t>(thread));
     link_foreign(task);
-    return &thread->context;
+    return thread;
 }
 
 // How many threads the process has; 0 when the system does not tell.
@@ -186,6 +189,19 @@ ThreadContext *attach(int32_t *status) noexcept {
     if (thread != nullptr)
         sync::set_thread_slot(thread);
     return thread;
+}
+
+ThreadContext *take_over(ThreadContext *thread) noexcept {
+    sync::lock_guard guard(registry.mutex);
+    if (registry.owned || registry.ended || thread->executor != nullptr)
+        return thread;
+    int32_t status = MC_OK;
+    ThreadContext *owner = attach_owner(&status);
+    if (owner == nullptr)
+        return thread;
+    sync::set_thread_slot(owner);
+    forget_foreign(thread);
+    return owner;
 }
 
 int32_t sleep_until(ThreadContext &thread, int64_t deadline_ns, Scope *scope) noexcept {

@@ -1,13 +1,11 @@
 #include "sched/spawn.hpp"
 
-#include "base/log.hpp"
+#include "base/guarded.hpp"
 
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <cxxabi.h>
-#include <exception>
 
 namespace mc::sched {
 namespace {
@@ -26,9 +24,9 @@ int32_t run_body(Task &task) noexcept {
         task.plain(task.argument);
         return MC_OK;
     } catch (abi::__forced_unwind &) {
-        std::fprintf(stderr, "libmcrt: thread cancellation or exit unwound microthread %" PRIu64 " \"%s\"\n", task.id,
-                     task.name);
-        std::abort();
+        char what[80];
+        std::snprintf(what, sizeof what, "microthread %" PRIu64 " \"%s\"", task.id, task.name);
+        base::abort_unwinding(what);
     } catch (const std::exception &error) {
         log_crash(task, error.what());
     } catch (...) {
@@ -128,8 +126,9 @@ struct JoinParking : Parking {
         auto &self = static_cast<JoinParking &>(parking);
         self.wait.task = self.task;
         self.wait.epoch = self.epoch;
-        self.joined->joiners.push_back(&self.wait);
-        self.joined->join_lock.unlock();
+        Task *task = self.joined;
+        task->joiners.push_back(&self.wait);
+        task->join_lock.unlock(); // nothing of the waiter's frame is touched from here on
     }
 };
 
@@ -137,6 +136,7 @@ struct JoinParking : Parking {
 int32_t wait_for_end(ThreadContext &thread, Task &task, int64_t deadline_ns, Scope *scope) noexcept {
     JoinParking parking(JoinParking::commit_join, deadline_ns, scope);
     parking.joined = &task;
+    parking.one_lock = true;
     const WakeReason reason = park(thread, parking);
     if (reason == WakeReason::ready)
         return parking.task->wake_value;

@@ -6,8 +6,8 @@
 //    path
 //    in depth-first order, so repeated runs go through all of them;
 //  - a seed: a generator, in one of two temperaments. A walk switches with the same probability at each point; a
-//    ranking (PCT: Burckhardt et al., 2010) gives threads random priorities and lowers the running one's at a few random
-//    points, which finds bugs of few, far apart orderings better. The probabilities come from the seed as well.
+//    ranking (PCT: Burckhardt et al., 2010) gives threads random priorities and lowers the running one's at a few
+//    random points, which finds bugs of few, far apart orderings better. The probabilities come from the seed as well.
 //
 // Invariant: with the same source and a deterministic body, the same questions come in the same order.
 #pragma once

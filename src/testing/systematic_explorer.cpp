@@ -98,7 +98,7 @@ void Explorer::repeat(const Replay &replay) {
 }
 
 void Explorer::by_seeds() {
-    for (std::uint64_t i = 0; i < exploration_.seeds * scale(); ++i) {
+    for (std::uint64_t i = 0; i < exploration_.seeds; ++i) {
         const std::uint64_t seed = exploration_.first_seed + i;
         source_ = "seed:" + std::to_string(seed);
         choices_.use_seed(seed);
@@ -124,7 +124,7 @@ bool Explorer::search(int preemptions) {
     source_ = "p" + std::to_string(preemptions) + ":";
     choices_.use_search(exploration_.merge_states);
     do {
-        if (explored_.runs >= exploration_.max_runs * scale()) {
+        if (explored_.runs >= exploration_.max_runs) {
             explored_.complete = false;
             return false;
         }

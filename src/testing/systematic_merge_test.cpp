@@ -1,5 +1,5 @@
-// The twin's own tests: merging states loses nothing. Small random programs are explored with and without it; the sets of
-// what they can come to must be equal.
+// The twin's own tests: merging states loses nothing. Small random programs are explored with it and without; the sets
+// of what they can come to must be equal.
 #include "testing/systematic.hpp"
 
 #include "testing/test.hpp"

@@ -9,7 +9,6 @@
 
 #include <cstdint> // std::memory_order comes from sync.hpp, which includes this file
 
-
 namespace mc::testing::sys {
 
 enum class Rmw : std::uint8_t { exchange, add, sub, bit_or, bit_and, read_back };

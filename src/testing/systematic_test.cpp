@@ -97,6 +97,21 @@ void release_sequence(bool carried_on) {
         ready.store(1, sync::release);
 }
 
+// What one thread learns, it passes on with its own publication.
+void transitivity(sync::order looks) {
+    sync::atomic<int> payload{0}, first{0}, second{0};
+    Thread middle([&] {
+        if (first.load(looks) != 0)
+            second.store(1, sync::release);
+    });
+    Thread reader([&] {
+        if (second.load(sync::acquire) != 0)
+            check(payload.load(sync::relaxed) == 7, "an old payload");
+    });
+    payload.store(7, sync::relaxed);
+    first.store(1, sync::release);
+}
+
 } // namespace
 
 // Goal: the oldest bug of all, which no interleaving alone shows: it needs a store that is delayed.
@@ -140,6 +155,31 @@ Test(Twin, independent_reads_need_seq_cst) {
 Test(Twin, release_sequence_goes_through_rmw) {
     expect_pass({}, [] { release_sequence(true); });
     expect_fail({}, "an old payload", [] { release_sequence(false); });
+}
+
+// Goal: publications are transitive.
+Test(Twin, publications_are_transitive) {
+    expect_pass({}, [] { transitivity(sync::acquire); });
+    expect_fail({}, "an old payload", [] { transitivity(sync::relaxed); });
+}
+
+// Goal: one word is coherent whatever the orders: nobody sees its values go back, or a store before a load of its own.
+Test(Twin, a_word_never_goes_back) {
+    expect_pass({.preemptions = 3, .stale = 4}, [] {
+        sync::atomic<int> word{0};
+        Thread reader([&] {
+            int last = 0;
+            for (int i = 0; i < 3; ++i) {
+                const int now = word.load(sync::relaxed);
+                check(now >= last, "%d after %d", now, last);
+                last = now;
+            }
+        });
+        for (int value = 1; value <= 3; ++value) {
+            word.store(value, sync::relaxed);
+            check(word.load(sync::relaxed) == value, "not its own store");
+        }
+    });
 }
 
 // --- Waiting --------------------------------------------------------------------------------------------------------
