@@ -35,7 +35,8 @@ enum { SKIPPED = 77 };
     do {                                                                                                               \
         const long long left_ = (long long)(left), right_ = (long long)(right);                                        \
         if (left_ != right_) {                                                                                         \
-            fprintf(stderr, "%s:%d: not so: %s == %s: %lld, %lld\n", __FILE__, __LINE__, #left, #right, left_, right_); \
+            fprintf(stderr, "%s:%d: not so: %s == %s: %lld, %lld\n", __FILE__, __LINE__, #left, #right, left_,         \
+                    right_);                                                                                           \
             _exit(1);                                                                                                  \
         }                                                                                                              \
     } while (0)

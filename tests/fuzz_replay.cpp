@@ -55,7 +55,8 @@ uint64_t number_of(const char *name, uint64_t otherwise) {
 uint64_t playing;
 void say_which(int) {
     char line[64];
-    const int length = std::snprintf(line, sizeof line, "to repeat it: FUZZ_INPUT=%llu\n", static_cast<unsigned long long>(playing));
+    const int length =
+        std::snprintf(line, sizeof line, "to repeat it: FUZZ_INPUT=%llu\n", static_cast<unsigned long long>(playing));
     if (write(STDERR_FILENO, line, static_cast<size_t>(length)) < 0)
         _exit(1);
 }

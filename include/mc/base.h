@@ -68,10 +68,11 @@ enum {
 #define MC_STATUS_ENUM_(name, code, text) MC_E_##name = code,
     MC_STATUS_TABLE(MC_STATUS_ENUM_)
 #undef MC_STATUS_ENUM_
-    MC_STATUS_LAST_ = -100024
+        MC_STATUS_LAST_ = -100024
 };
 
-/* The text of a status code; "ok" for MC_OK, "unknown status" for a code that is not in the table. The string is static.
+/* The text of a status code; "ok" for MC_OK, "unknown status" for a code that is not in the table. The string is
+ * static.
  * Blocks: never. Threads: any. Calls back: no. */
 MC_API const char *mc_strerror(int32_t code) MC_NOEXCEPT;
 
@@ -106,7 +107,8 @@ MC_API int64_t mc_now(void) MC_NOEXCEPT;
  * taken as 0. Blocks: never. Threads: any. Calls back: no. */
 MC_API int64_t mc_after(int64_t ns) MC_NOEXCEPT;
 
-/* 64 random bits, from a generator of the calling thread. Makes nobody the owner of the runtime. Not for secrets. (xoshiro256**, Blackman and Vigna.)
+/* 64 random bits, from a generator of the calling thread. Makes nobody the owner of the runtime. Not for secrets.
+ * (xoshiro256**, Blackman and Vigna.)
  * Blocks: never. Threads: any. Calls back: no. */
 MC_API uint64_t mc_random(void) MC_NOEXCEPT;
 
@@ -120,8 +122,8 @@ typedef struct mc_msg {
 } mc_msg;
 
 /* An allocator. alloc returns size bytes (at least 1) aligned to align (a power of two), or NULL. free gets what alloc
- * returned, with the same size and align. Both may be called from any thread, on any stack and with locks of the library held: they must not call
- * libmcrt, nor wait for a thread that may be inside it. reserved must be 0. */
+ * returned, with the same size and align. Both may be called from any thread, on any stack and with locks of the
+ * library held: they must not call libmcrt, nor wait for a thread that may be inside it. reserved must be 0. */
 typedef struct mc_allocator {
     uint32_t struct_size;
     uint32_t reserved;
@@ -133,7 +135,8 @@ typedef struct mc_allocator {
     { (uint32_t)sizeof(mc_allocator), 0, 0, 0, 0 }
 
 /* Replaces malloc for everything that the library allocates but stacks, which are mapped. Call it before any other
- * function that allocates. MC_E_INVAL: NULL argument or member, reserved not 0. MC_E_VERSION: a struct that this library does not know.
+ * function that allocates. MC_E_INVAL: NULL argument or member, reserved not 0. MC_E_VERSION: a struct that this
+ * library does not know.
  * MC_E_BUSY: something was allocated already. Blocks: never. Threads: any. Calls back: no. */
 MC_API int32_t mc_set_allocator(const mc_allocator *allocator) MC_NOEXCEPT;
 
@@ -144,8 +147,8 @@ enum { MC_LOG_ERROR = 0, MC_LOG_WARNING = 1, MC_LOG_INFO = 2 };
  * with the call. It may be called from any thread and on a microthread's stack, with no lock held. */
 typedef void (*mc_log_fn)(void *user, int32_t level, int32_t code, const char *text);
 
-/* Replaces the log, which writes errors and warnings to standard error. NULL restores that. A call of the former hook may
- * still be under way on another thread when this returns.
+/* Replaces the log, which writes errors and warnings to standard error. NULL restores that. A call of the former hook
+ * may still be under way on another thread when this returns.
  * Blocks: never. Threads: any. Calls back: no. */
 MC_API void mc_set_log_hook(mc_log_fn hook, void *user) MC_NOEXCEPT;
 

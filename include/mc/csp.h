@@ -5,19 +5,20 @@
  *
  * Single-processor mode
  * ---------------------
- * The thread whose call first needs the runtime owns it. Its own stack is one more task beside the microthreads. There is
- * one FIFO queue; its head is in turn.
+ * The thread whose call first needs the runtime owns it. Its own stack is one more task beside the microthreads. There
+ * is one FIFO queue; its head is in turn.
  *   - A spawned child (csp_spawn), and a receiver that a sender finds waiting, joins the tail and runs at once, out of
  *     turn; who handed over keeps his place. When a task out of turn blocks, yields or ends, the head goes on.
  *   - A sender that a receiver finds waiting, and everything that a channel's death wakes (in the order in which they
  *     came, those in dead mode last), joins the tail.
  *   - With nowait, inside tx, and from other threads, nothing switches: the other party joins the tail.
- * A task that only ever sends to waiting receivers therefore keeps its turn: each receiver runs, waits again, and the sender
- * goes on. csp_yield gives the others theirs.
- * Threads that do not own the runtime may make every call but csp_run and csp_schedule; when they block, the thread waits.
- * Microthreads run, and csp_after and csp_tick fire, while the owner is inside the library: an owner that waits elsewhere
- * (in pthread_join, say) holds them up. Deadlines of other threads' own calls do not depend on it. When the owner's thread
- * ends, the next thread that needs the runtime, or calls csp_run or csp_schedule, owns it.
+ * A task that only ever sends to waiting receivers therefore keeps its turn: each receiver runs, waits again, and the
+ * sender goes on. csp_yield gives the others theirs.
+ * Threads that do not own the runtime may make every call but csp_run and csp_schedule; when they block, the thread
+ * waits.
+ * Microthreads run, and csp_after and csp_tick fire, while the owner is inside the library: an owner that waits
+ * elsewhere (in pthread_join, say) holds them up. Deadlines of other threads' own calls do not depend on it. When the
+ * owner's thread ends, the next thread that needs the runtime, or calls csp_run or csp_schedule, owns it.
  *
  * Endpoints
  * ---------
@@ -44,8 +45,8 @@ typedef void (*csp_entry_f)(void *);
 MC_API int csp_spawn(csp_entry_f entry, void *data) MC_NOEXCEPT;
 
 /* Fires due timers, then gives up the turn; with nothing but sleepers left, sleeps until the first of them or until
- * another thread wakes a task. Returns 1 while another task is runnable or a timer is pending, else 0. From a thread that
- * does not own the runtime, or inside tx: logs MC_E_CONTEXT and returns 0.
+ * another thread wakes a task. Returns 1 while another task is runnable or a timer is pending, else 0. From a thread
+ * that does not own the runtime, or inside tx: logs MC_E_CONTEXT and returns 0.
  * Blocks: fiber | thread. Threads: owner. Calls back: no. */
 MC_API int csp_run(void) MC_NOEXCEPT;
 
@@ -66,8 +67,8 @@ MC_API void csp_descr(char const *fmt, ...) MC_NOEXCEPT
 #endif
     ;
 
-/* Returns p when it does not point into the calling microthread's stack; else logs MC_E_INVAL and returns NULL. A pointer
- * into a thread's own stack is recognised too. Blocks: never. Threads: any. Calls back: no. */
+/* Returns p when it does not point into the calling microthread's stack; else logs MC_E_INVAL and returns NULL. A
+ * pointer into a thread's own stack is recognised too. Blocks: never. Threads: any. Calls back: no. */
 MC_API void *csp_off_stack(void *p) MC_NOEXCEPT;
 
 /* Sleeps until the steady clock reaches deadline_ns nanoseconds; at once when it has. A deadline in the past yields.
@@ -87,11 +88,11 @@ typedef struct csp_tag_waiter {
     char can_wait;
 } *csp_waiter;
 
-/* Makes an unbuffered channel; stores its two ends, each with one reference. tx(src, dst) moves one message: it runs once
- * a transfer when the receiver's message pointer is not NULL, on the stack of the party that arrived second, with no lock
- * held and both parties held still. It may use and release endpoints; a blocking call in it gets MC_E_CONTEXT. A NULL tx
- * makes a channel whose messages carry nothing. A C++ exception that leaves tx is logged; the message counts as
- * transferred on both sides. Returns 1, or 0 on failure (NULL w or r, no memory, after fork), which is logged.
+/* Makes an unbuffered channel; stores its two ends, each with one reference. tx(src, dst) moves one message: it runs
+ * once a transfer when the receiver's message pointer is not NULL, on the stack of the party that arrived second, with
+ * no lock held and both parties held still. It may use and release endpoints; a blocking call in it gets MC_E_CONTEXT.
+ * A NULL tx makes a channel whose messages carry nothing. A C++ exception that leaves tx is logged; the message counts
+ * as transferred on both sides. Returns 1, or 0 on failure (NULL w or r, no memory, after fork), which is logged.
  * Blocks: never. Threads: any. Calls back: no. */
 MC_API int csp_chan(csp_writer *w, csp_reader *r, void (*tx)(void *src, void *dst)) MC_NOEXCEPT;
 
@@ -102,7 +103,8 @@ MC_API csp_reader csp_reader_addref(csp_reader r) MC_NOEXCEPT;
 
 /* Releases a reference. With the last one the end is dead: everybody who waits on the other end is woken. NULL does
  * nothing. A misaligned or released handle: logged. Also allowed in a thread's or the process's last destructors.
- * Blocks: never. Threads: any. Calls back: the drop function of an mc_chan whose elements die, on the caller's stack. */
+ * Blocks: never. Threads: any. Calls back: the drop function of an mc_chan whose elements die, on the caller's stack.
+ */
 MC_API void csp_writer_release(csp_writer w) MC_NOEXCEPT;
 MC_API void csp_reader_release(csp_reader r) MC_NOEXCEPT;
 
@@ -131,7 +133,8 @@ typedef struct csp_tag_chanop {
  *   -(i + 1)  the channel of arm i is dead (its other end), before or while waiting; in dead mode this is what the arm
  *             waits for. Messages are untouched.
  *   0         nowait != 0 and nothing could go at once; or all arms are disabled; or count is 0.
- *   MC_E_*    INVAL: count below 0 or over 65,535, NULL ops with a count, a waiter with bit 3 clear or mode 0 or 1 (an arm
+ *   MC_E_*    INVAL: count below 0 or over 65,535, NULL ops with a count, a waiter with bit 3 clear or mode 0 or 1 (an
+ * arm
  *             whose waiter has no address, such as csp_wait(NULL), is disabled, not bad). STALE: a released endpoint.
  *             CONTEXT: it would have to wait, inside tx or on a step's stack. DEADLOCK: the owner's own stack waits and
  *             nothing is left that could wake it. NOMEM: more than 16 arms and no memory. CANCELED. FORKED.
@@ -140,7 +143,8 @@ typedef struct csp_tag_chanop {
  * match each other. At most 16 arms never allocate, unless one discards elements of over 64 bytes
  * that their channel must drop. With nowait nothing switches.
  * A receiver whose message is NULL takes a message without tx. A sender whose message is NULL gives tx a NULL src.
- * Blocks: fiber | thread (nowait: never). Threads: any. Calls back: tx, on the caller's stack or on the other party's. */
+ * Blocks: fiber | thread (nowait: never). Threads: any. Calls back: tx, on the caller's stack or on the other party's.
+ */
 MC_API int csp_alt(csp_chanop const *ops, int count, int nowait) MC_NOEXCEPT;
 MC_API int csp_prialt(csp_chanop const *ops, int count, int nowait) MC_NOEXCEPT;
 
@@ -160,17 +164,19 @@ MC_API int csp_send_until(csp_writer w, void *message, int64_t deadline_ns) MC_N
 MC_API int csp_recv_until(csp_reader r, void *message, int64_t deadline_ns) MC_NOEXCEPT;
 
 /* A reader that delivers one int64_t, the steady time at which it fired, ns nanoseconds from now, and is dead after it.
- * Below 0 counts as 0; MC_FOREVER never fires. The caller owns the reference; releasing it cancels the timer. NULL on failure (logged).
+ * Below 0 counts as 0; MC_FOREVER never fires. The caller owns the reference; releasing it cancels the timer. NULL on
+ * failure (logged).
  * Blocks: never. Threads: any. Calls back: no. */
 MC_API csp_reader csp_after(int64_t ns) MC_NOEXCEPT;
 
-/* A reader that delivers an int64_t, the steady time, every ns nanoseconds (at least 1). It holds one time: a reader that
- * is late gets the oldest it has not taken, and the ticks between are dropped; the beat does not drift. Else as csp_after.
+/* A reader that delivers an int64_t, the steady time, every ns nanoseconds (at least 1). It holds one time: a reader
+ * that is late gets the oldest it has not taken, and the ticks between are dropped; the beat does not drift. Else as
+ * csp_after.
  */
 MC_API csp_reader csp_tick(int64_t ns) MC_NOEXCEPT;
 
-/* Channels whose end `side` (0 writer, 1 reader) is alive, for leak tests; channels that the library keeps for itself do
- * not count; timers (csp_after, csp_tick) count on the reader's side only. -1 for another side.
+/* Channels whose end `side` (0 writer, 1 reader) is alive, for leak tests; channels that the library keeps for itself
+ * do not count; timers (csp_after, csp_tick) count on the reader's side only. -1 for another side.
  * Blocks: never. Threads: any. Calls back: no. */
 MC_API int csp__internal__channel_count(int side) MC_NOEXCEPT;
 
@@ -184,8 +190,8 @@ typedef void (*mc_chan_drop_fn)(void *user, void *elem, uint64_t elem_size);
 #define MC_CHAN_CAPACITY_MAX UINT32_C(16777216)
 
 /* Makes a channel of elements of elem_size bytes (0 to MC_CHAN_ELEM_MAX), copied by memcpy, that holds up to capacity
- * elements (0 is rendezvous; at most MC_CHAN_CAPACITY_MAX). drop may be NULL. rt: 0, see mc/runtime.h. A call that sends
- * copies the element on success and leaves it with the caller on failure.
+ * elements (0 is rendezvous; at most MC_CHAN_CAPACITY_MAX). drop may be NULL. rt: 0, see mc/runtime.h. A call that
+ * sends copies the element on success and leaves it with the caller on failure.
  * MC_E_INVAL: NULL out, a size out of range. MC_E_NOMEM. MC_E_STALE: no such runtime. MC_E_FORKED.
  * Blocks: never. Threads: any. Calls back: no. */
 MC_API int32_t mc_chan_create(mc_runtime_t rt, uint32_t elem_size, uint32_t capacity, mc_chan_drop_fn drop, void *user,
@@ -203,8 +209,9 @@ MC_API int32_t mc_recv_try(mc_chan_t ch, void *elem) MC_NOEXCEPT;
 MC_API int32_t mc_send_until(mc_chan_t ch, const void *elem, int64_t deadline_ns) MC_NOEXCEPT;
 MC_API int32_t mc_recv_until(mc_chan_t ch, void *elem, int64_t deadline_ns) MC_NOEXCEPT;
 
-/* Sends count elements that lie one after another, waiting as needed; stores in *sent how many went: count, or fewer when
- * the channel closed (or the wait ended otherwise) on the way; the rest is still the caller's and the next call says why.
+/* Sends count elements that lie one after another, waiting as needed; stores in *sent how many went: count, or fewer
+ * when the channel closed (or the wait ended otherwise) on the way; the rest is still the caller's and the next call
+ * says why.
  * An error is returned only when none went. MC_E_INVAL: NULL sent, NULL elems where needed. Else as mc_send.
  * Blocks: fiber | thread. Threads: any. Calls back: no. */
 MC_API int32_t mc_send_n(mc_chan_t ch, const void *elems, uint32_t count, uint32_t *sent) MC_NOEXCEPT;

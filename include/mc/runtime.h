@@ -2,9 +2,9 @@
  *
  * Success: MC_OK (0) or a negative MC_E_* code. Out-parameters are written on success only.
  *
- * Where a call takes an mc_runtime_t, 0 means the runtime of the calling task, else the default one. The default runtime
- * is in single-processor mode: the thread whose call first needs it owns it, and its microthreads run whenever that
- * thread blocks, yields or runs them (mc/csp.h tells the order).
+ * Where a call takes an mc_runtime_t, 0 means the runtime of the calling task, else the default one. The default
+ * runtime is in single-processor mode: the thread whose call first needs it owns it, and its microthreads run whenever
+ * that thread blocks, yields or runs them (mc/csp.h tells the order).
  */
 #ifndef MC_RUNTIME_H
 #define MC_RUNTIME_H
@@ -17,8 +17,8 @@ MC_EXTERN_C_BEGIN
  * microthread with the result MC_E_CRASHED. */
 typedef int32_t (*mc_task_fn)(void *user);
 
-/* Bounds of a stack size, in bytes, and the size that is used when none is asked for. Sizes are rounded up to a power of two;
- * up to 1 KiB of it is kept by the library. */
+/* Bounds of a stack size, in bytes, and the size that is used when none is asked for. Sizes are rounded up to a power
+ * of two; up to 1 KiB of it is kept by the library. */
 #define MC_STACK_MIN UINT64_C(4096)
 #define MC_STACK_DEFAULT UINT64_C(32768)
 #define MC_STACK_MAX UINT64_C(8388608)
@@ -40,24 +40,28 @@ typedef struct mc_spawn_options {
 MC_API int32_t mc_spawn(mc_runtime_t rt, mc_task_fn fn, void *user, const mc_spawn_options *options,
                         mc_task_t *out) MC_NOEXCEPT;
 
-/* Waits until the microthread has ended; then stores its result (result may be NULL) and uses up the handle. Any task or
- * thread may wait, several at once too: the first to see the end uses up the handle, the others get MC_E_STALE.
- * MC_E_TIMEDOUT: the deadline passed (steady clock; MC_NOW only looks); the handle stays good. MC_E_DEADLOCK: the caller
- * is that microthread, or nothing is left that could end the wait. MC_E_STALE. MC_E_CANCELED. MC_E_CONTEXT. MC_E_FORKED.
+/* Waits until the microthread has ended; then stores its result (result may be NULL) and uses up the handle. Any task
+ * or thread may wait, several at once too: the first to see the end uses up the handle, the others get MC_E_STALE.
+ * MC_E_TIMEDOUT: the deadline passed (steady clock; MC_NOW only looks); the handle stays good. MC_E_DEADLOCK: the
+ * caller is that microthread, or nothing is left that could end the wait. MC_E_STALE. MC_E_CANCELED. MC_E_CONTEXT.
+ * MC_E_FORKED.
  * Blocks: fiber | thread. Threads: any. Calls back: no. */
 MC_API int32_t mc_join(mc_task_t task, int64_t deadline_ns, int32_t *result) MC_NOEXCEPT;
 
-/* Gives up the handle: the microthread goes on, nobody can join it. MC_E_STALE, also for waiters in mc_join at that time.
+/* Gives up the handle: the microthread goes on, nobody can join it. MC_E_STALE, also for waiters in mc_join at that
+ * time.
  * Blocks: never. Threads: any. Calls back: no. */
 MC_API int32_t mc_detach(mc_task_t task) MC_NOEXCEPT;
 
-/* The handle of the calling microthread, the one that mc_spawn stored. 0 for a microthread that nobody can join (spawned
- * without a handle, or detached) and on a stack that is no microthread's. Blocks: never. Threads: any. Calls back: no. */
+/* The handle of the calling microthread, the one that mc_spawn stored. 0 for a microthread that nobody can join
+ * (spawned without a handle, or detached) and on a stack that is no microthread's. Blocks: never. Threads: any. Calls
+ * back: no. */
 MC_API mc_task_t mc_task_self(void) MC_NOEXCEPT;
 
-/* Installs (on != 0) or removes (on == 0) a handler for SIGSEGV and SIGBUS that writes one line to standard error naming
- * the microthread whose stack overflowed, then hands the signal to the handler that was there before. It runs on an
- * alternate signal stack that threads running microthreads get. Off by default: the library installs no handler unasked.
+/* Installs (on != 0) or removes (on == 0) a handler for SIGSEGV and SIGBUS that writes one line to standard error
+ * naming the microthread whose stack overflowed, then hands the signal to the handler that was there before. It runs
+ * on an alternate signal stack that threads running microthreads get. Off by default: the library installs no handler
+ * unasked.
  * MC_E_NOMEM: no alternate stack. MC_E_BUSY: on removal, somebody else has replaced the handler since; it stays.
  * MC_E_FORKED.
  * Blocks: never. Threads: any. Calls back: no. */

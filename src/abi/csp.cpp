@@ -53,8 +53,8 @@ int alt(csp_chanop const *ops, int count, bool random, const Patience &patience)
     return thread == nullptr ? status : mc::csp::alt(*thread, ops, count, random, patience);
 }
 
-// What is asked of the two ends, once the handle and the thread are known to be good. A thread's first call takes the long
-// way round, so that the others end in a tail call.
+// What is asked of the two ends, once the handle and the thread are known to be good. A thread's first call takes the
+// long way round, so that the others end in a tail call.
 template <class Handle, class Act> __attribute__((noinline)) int attach_first(Handle handle, Act act) noexcept {
     int32_t status = MC_OK;
     ThreadContext *thread = enter(&status);
@@ -111,7 +111,8 @@ csp_reader start_timer(int64_t first_ns, int64_t period_ns, const char *call) no
 
 } // namespace
 
-// --- microthreads -----------------------------------------------------------------------------------------------------
+// --- microthreads
+// -----------------------------------------------------------------------------------------------------
 
 int csp_spawn(csp_entry_f entry, void *data) noexcept {
     if (entry == nullptr)
@@ -186,14 +187,15 @@ void csp_sleep_until(int64_t deadline_ns) noexcept {
     ThreadContext *thread = enter_or_log("csp_sleep_until");
     if (thread == nullptr)
         return;
-    if (mc::sched::may_block(*thread) == MC_OK && deadline_ns <= mc::sync::now_ns())
+    if (deadline_ns <= mc::sync::now_ns())
         return csp_yield();
     const int32_t status = mc::sched::sleep_until(*thread, deadline_ns, nullptr);
     if (status != MC_E_TIMEDOUT)
         (void)fail("csp_sleep_until", status);
 }
 
-// --- channels ---------------------------------------------------------------------------------------------------------
+// --- channels
+// ---------------------------------------------------------------------------------------------------------
 
 int csp_chan(csp_writer *w, csp_reader *r, void (*tx)(void *src, void *dst)) noexcept {
     if (w == nullptr || r == nullptr)

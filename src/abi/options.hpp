@@ -1,4 +1,5 @@
-// Option structs grow at their tail. A caller built against older headers passes a shorter one: the missing fields read as
+// Option structs grow at their tail. A caller built against older headers passes a shorter one: the missing fields
+// read as
 // 0. One built against newer headers passes a longer one: that is fine as long as what we do not know is 0.
 #pragma once
 

@@ -8,8 +8,8 @@
 namespace mc::base {
 namespace {
 
-// fresh -> plain (malloc, by the first allocation), or fresh -> setting -> custom (by set_allocator). Both ends are final,
-// so that memory is always freed by the allocator that gave it.
+// fresh -> plain (malloc, by the first allocation), or fresh -> setting -> custom (by set_allocator). Both ends are
+// final, so that memory is always freed by the allocator that gave it.
 enum State : uint32_t { fresh, setting, custom, plain };
 
 sync::atomic<uint32_t> state{fresh};

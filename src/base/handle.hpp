@@ -3,9 +3,9 @@
 //   63            32 31   28 27                  0
 //   | generation    | kind  | index in the slab  |
 //
-// Resolving checks all three, so a stale, foreign or random word finds nothing. The object found may end at any time: its
-// owner checks the generation again under the object's own lock. A slot whose generations are used up is never reused, so
-// that a handle can not come back to life, however long it is kept.
+// Resolving checks all three, so a stale, foreign or random word finds nothing. The object found may end at any time:
+// its owner checks the generation again under the object's own lock. A slot whose generations are used up is never
+// reused, so that a handle can not come back to life, however long it is kept.
 #pragma once
 
 #include "base/slab.hpp"

@@ -74,7 +74,7 @@ Test(Handle, random_words_find_nothing) {
     }
     for (uint64_t handle : valid)
         for (int bit = 0; bit < 64; ++bit) {
-            const uint64_t near = handle ^ uint64_t{1} << bit;
+            const uint64_t near = handle ^ uint64_t { 1 } << bit;
             const Thing *found = base::resolve_handle(slab, HandleKind::task, near);
             cr_assert_eq(found != nullptr, valid.count(near) == 1);
         }
@@ -94,6 +94,6 @@ Test(Handle, generations_end_for_good) {
     for (uint64_t handle : {before_last, last})
         cr_assert_null(base::resolve_handle(slab, HandleKind::task, handle));
     for (uint64_t generation : {uint64_t{0}, uint64_t{1}, uint64_t{base::last_generation}, uint64_t{UINT32_MAX}})
-        cr_assert_null(base::resolve_handle(
-            slab, HandleKind::task, base::make_handle(static_cast<uint32_t>(generation), HandleKind::task, 0)));
+        cr_assert_null(base::resolve_handle(slab, HandleKind::task,
+                                            base::make_handle(static_cast<uint32_t>(generation), HandleKind::task, 0)));
 }

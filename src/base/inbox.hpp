@@ -1,6 +1,8 @@
-// A queue with many producers and one consumer that takes everything at once: a push is one CAS, taking is one exchange.
-// Intrusive through a pointer of T that the template names. The list is a stack that take_all() turns round, so each producer's elements come out
-// in the order in which they went in. A CAS-pop would suffer from ABA; taking the whole never compares a reused head.
+// A queue with many producers and one consumer that takes everything at once: a push is one CAS, taking is one
+// exchange.
+// Intrusive through a pointer of T that the template names. The list is a stack that take_all() turns round, so each
+// producer's elements come out in the order in which they went in. A CAS-pop would suffer from ABA; taking the whole
+// never compares a reused head.
 #pragma once
 
 #include "base/sync.hpp"
@@ -14,8 +16,8 @@ public:
         T *head = head_.load(sync::relaxed);
         do {
             element->*Next = head;
-            // release: pairs with the acquire in take_all; publishes *element. The consumer is told of it through its wake
-            // word, by an exchange that follows.
+            // release: pairs with the acquire in take_all; publishes *element. The consumer is told of it through its
+            // wake word, by an exchange that follows.
         } while (!head_.compare_exchange_weak(head, element, sync::release, sync::relaxed));
         return head == nullptr;
     }

@@ -74,7 +74,8 @@ Test(InboxSys, one_producer) {
 
 // Goal: two producers.
 Test(InboxSys, two_producers) {
-    testing::expect_pass({.name = "InboxSys/two_producers", .preemptions = 3, .stale = 1, .spurious = 0}, [] { exchange(2, 2); });
+    testing::expect_pass({.name = "InboxSys/two_producers", .preemptions = 3, .stale = 1, .spurious = 0},
+                         [] { exchange(2, 2); });
     testing::expect_pass({.name = "InboxSys/two_producers", .search = testing::Search::seeds, .seeds = 5'000},
                          [] { exchange(2, 3); });
 }

@@ -31,8 +31,9 @@ void write_line(int32_t level, int32_t code, const char *text) noexcept {
         return;
     char line[384];
     const char *kind = level == MC_LOG_ERROR ? "error" : "warning";
-    int length = code == MC_OK ? std::snprintf(line, sizeof line, "libmcrt: %s: %s\n", kind, text)
-                               : std::snprintf(line, sizeof line, "libmcrt: %s: %s (%s)\n", kind, text, status_text(code));
+    int length = code == MC_OK
+                     ? std::snprintf(line, sizeof line, "libmcrt: %s: %s\n", kind, text)
+                     : std::snprintf(line, sizeof line, "libmcrt: %s: %s (%s)\n", kind, text, status_text(code));
     length = std::min<int>(length, sizeof line - 1);
     const int before = errno;
     while (length > 0 && ::write(STDERR_FILENO, line, static_cast<size_t>(length)) < 0 && errno == EINTR) {

@@ -1,4 +1,5 @@
-// Pseudo-random numbers: xoshiro256** (Blackman and Vigna, 2018), seeded through splitmix64 (Steele, Lea and Flood, 2014).
+// Pseudo-random numbers: xoshiro256** (Blackman and Vigna, 2018), seeded through splitmix64 (Steele, Lea and Flood,
+// 2014).
 // One instance has one user at a time. Not for secrets.
 #pragma once
 

@@ -40,7 +40,8 @@ Test(Prng, seeds_differ) {
     }
 }
 
-// Goal: below() stays below, and no number is favoured: chi-square within what chance allows (four standard deviations).
+// Goal: below() stays below, and no number is favoured: chi-square within what chance allows (four standard
+// deviations).
 Test(Prng, below_is_even) {
     Prng prng(99);
     for (uint32_t bound : {1u, 2u, 3u, 7u, 10u, 16u, 61u, 1000u}) {

@@ -1,9 +1,9 @@
-// Type-stable slabs: objects that are constructed once, when first carved, and never destroyed, so that a stale pointer or
-// handle always meets a live object of its type, whose own words then say that it has moved on. Any thread.
+// Type-stable slabs: objects that are constructed once, when first carved, and never destroyed, so that a stale
+// pointer or handle always meets a live object of its type, whose own words then say that it has moved on. Any thread.
 //
 // An object's index gives its address in constant time: chunks of 64, 128, ... 32,768 objects, then of 65,536 each, are
-// never moved or freed. Free objects are reused last in, first out (warm caches); with Quarantine > 0 oldest first and only
-// while more than that many are free, so that a use after the end is likely to meet a dead object.
+// never moved or freed. Free objects are reused last in, first out (warm caches); with Quarantine > 0 oldest first and
+// only while more than that many are free, so that a use after the end is likely to meet a dead object.
 //
 // Rejected: lock-free free lists (a CAS-pop needs a tag against ABA; one uncontended lock costs the same, and executors
 // use a Cache in front of it).
@@ -21,8 +21,8 @@ namespace mc::base {
 
 // What T derives from.
 template <class T> struct SlabItem {
-    T *slab_next = nullptr;   // while free: guarded by the slab's lock or owned by a cache
-    uint32_t slab_index = 0;  // immutable once carved
+    T *slab_next = nullptr;  // while free: guarded by the slab's lock or owned by a cache
+    uint32_t slab_index = 0; // immutable once carved
 };
 
 template <class T, uint32_t Quarantine = 0> class Slab {
@@ -66,7 +66,8 @@ public:
 
     void flush(Cache &cache) noexcept { spill(cache, cache.count); }
 
-    // The object with this index, free or not; null when there never was one. The object's words say whether it is live.
+    // The object with this index, free or not; null when there never was one. The object's words say whether it is
+    // live.
     T *at(uint32_t index) const noexcept {
         // acquire: pairs with carve's release; the chunk pointer and the object are complete.
         if (index >= carved_.load(sync::acquire))
@@ -79,8 +80,8 @@ public:
 
 private:
     static constexpr uint32_t batch = 32;
-    static constexpr uint32_t first_bits = 6;  // 64 objects in chunk 0
-    static constexpr uint32_t last_bits = 16;  // 65,536 in the largest
+    static constexpr uint32_t first_bits = 6; // 64 objects in chunk 0
+    static constexpr uint32_t last_bits = 16; // 65,536 in the largest
     static constexpr uint32_t growing = last_bits - first_bits;
     static constexpr uint32_t max_chunks = growing + (max_items >> last_bits);
 

@@ -99,10 +99,12 @@ Test(SlabSys, carved_objects_are_complete) {
     Arena::install();
     testing::expect_pass({.name = "SlabSys/carved_objects_are_complete", .preemptions = 3}, [] {
         Fixture fixture;
-        Thread carver([&] {
-            fixture.acquire();
-            fixture.acquire();
-        }, "carver");
+        Thread carver(
+            [&] {
+                fixture.acquire();
+                fixture.acquire();
+            },
+            "carver");
         for (uint32_t index = 0; index < 2; ++index)
             if (const Thing *thing = fixture.slab.at(index)) {
                 check(thing->born.get() == 1, "an object that is not complete");
@@ -119,14 +121,16 @@ Test(SlabSys, handles_meet_their_own_life) {
         Fixture fixture;
         sync::atomic<uint64_t> passed{0};
         testing::label(&passed, "passed handle");
-        Thread owner([&] {
-            for (int life = 0; life < 2; ++life) {
-                Thing *thing = fixture.acquire();
-                passed.store(fixture.begin(thing), sync::relaxed); // a host may pass it on by any means
-                fixture.end(thing);
-                fixture.release(thing);
-            }
-        }, "owner");
+        Thread owner(
+            [&] {
+                for (int life = 0; life < 2; ++life) {
+                    Thing *thing = fixture.acquire();
+                    passed.store(fixture.begin(thing), sync::relaxed); // a host may pass it on by any means
+                    fixture.end(thing);
+                    fixture.release(thing);
+                }
+            },
+            "owner");
         const uint64_t handle = passed.load(sync::relaxed);
         Thing *thing = base::resolve_handle(fixture.slab, HandleKind::task, handle);
         if (thing == nullptr)

@@ -131,8 +131,8 @@ Test(Slab, quarantine_reuses_the_oldest) {
     cr_assert_eq(slab.carved(), carved);
 }
 
-// Goal: a cache takes from its own without touching the slab, refills by what is free, spills by halves, and flush gives
-// all back.
+// Goal: a cache takes from its own without touching the slab, refills by what is free, spills by halves, and flush
+// gives all back.
 Test(Slab, cache_works_in_batches) {
     static Slab<Node> slab;
     Slab<Node>::Cache mine;

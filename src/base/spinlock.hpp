@@ -1,9 +1,10 @@
 // The lock of channels, timers and slabs: one word, an atomic exchange to take, a plain store to give back. Made of
 // atomics alone, so that it may be taken on one fiber and given back on another of the same executor (a lock crosses at
-// most one switch). Held briefly (to copy an element, to walk the waiters of one channel), never across a user's callback.
+// most one switch). Held briefly (to copy an element, to walk the waiters of one channel), never across a user's
+// callback.
 //
-// Waiting spins briefly, then yields the processor, since on a machine with few cores the holder may have been preempted,
-// then sleeps for 50 microseconds at a time.
+// Waiting spins briefly, then yields the processor, since on a machine with few cores the holder may have been
+// preempted, then sleeps for 50 microseconds at a time.
 // Rejected: a futex lock, whose unlock must be a read-modify-write (5 ns on every operation for a case that is rare).
 #pragma once
 

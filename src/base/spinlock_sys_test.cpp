@@ -37,21 +37,27 @@ Test(SpinlockSys, three_and_a_try) {
         Data<int> inside(0);
         int tried = 0;
         {
-            Thread first([&] {
-                SpinGuard guard(lock);
-                inside.set(inside.get() + 1);
-            }, "first");
-            Thread second([&] {
-                if (lock.try_lock()) {
+            Thread first(
+                [&] {
+                    SpinGuard guard(lock);
                     inside.set(inside.get() + 1);
-                    lock.unlock();
-                    tried = 1;
-                }
-            }, "second");
-            Thread third([&] {
-                SpinGuard guard(lock);
-                inside.set(inside.get() + 1);
-            }, "third");
+                },
+                "first");
+            Thread second(
+                [&] {
+                    if (lock.try_lock()) {
+                        inside.set(inside.get() + 1);
+                        lock.unlock();
+                        tried = 1;
+                    }
+                },
+                "second");
+            Thread third(
+                [&] {
+                    SpinGuard guard(lock);
+                    inside.set(inside.get() + 1);
+                },
+                "third");
         }
         check(inside.get() == 2 + tried, "an increment was lost");
     });
@@ -64,13 +70,17 @@ Test(SpinlockSys, crosses_from_one_to_another) {
         Data<int> inside(0);
         lock.lock();
         inside.set(1);
-        Thread giver([&] {
-            inside.set(inside.get() + 1);
-            lock.unlock();
-        }, "giver");
-        Thread waiter([&] {
-            SpinGuard guard(lock);
-            check(inside.get() == 2, "the lock was open too early");
-        }, "waiter");
+        Thread giver(
+            [&] {
+                inside.set(inside.get() + 1);
+                lock.unlock();
+            },
+            "giver");
+        Thread waiter(
+            [&] {
+                SpinGuard guard(lock);
+                check(inside.get() == 2, "the lock was open too early");
+            },
+            "waiter");
     });
 }

@@ -31,14 +31,14 @@ constexpr int row_count = sizeof rows / sizeof rows[0];
 // understands the library. A new code is a new line at the end of this list.
 Test(Status, released_codes_keep_their_values) {
     constexpr Row released[] = {
-        {"MC_E_INVAL", -100001, ""},   {"MC_E_STALE", -100002, ""},    {"MC_E_CLOSED", -100003, ""},
-        {"MC_E_AGAIN", -100004, ""},   {"MC_E_TIMEDOUT", -100005, ""}, {"MC_E_CANCELED", -100006, ""},
-        {"MC_E_FULL", -100007, ""},    {"MC_E_NOMEM", -100008, ""},    {"MC_E_PERM", -100009, ""},
-        {"MC_E_DEADLOCK", -100010, ""}, {"MC_E_BUSY", -100011, ""},    {"MC_E_NOTSUP", -100012, ""},
-        {"MC_E_FORKED", -100013, ""},  {"MC_E_SHUTDOWN", -100014, ""}, {"MC_E_VERSION", -100015, ""},
-        {"MC_E_LIMIT", -100016, ""},   {"MC_E_EXISTS", -100017, ""},   {"MC_E_NOENT", -100018, ""},
-        {"MC_E_NOROUTE", -100019, ""}, {"MC_E_OWNERDEAD", -100020, ""}, {"MC_E_CRASHED", -100021, ""},
-        {"MC_E_IO", -100022, ""},      {"MC_E_CONTEXT", -100023, ""},  {"MC_E_SIM", -100024, ""},
+        {"MC_E_INVAL", -100001, ""},    {"MC_E_STALE", -100002, ""},     {"MC_E_CLOSED", -100003, ""},
+        {"MC_E_AGAIN", -100004, ""},    {"MC_E_TIMEDOUT", -100005, ""},  {"MC_E_CANCELED", -100006, ""},
+        {"MC_E_FULL", -100007, ""},     {"MC_E_NOMEM", -100008, ""},     {"MC_E_PERM", -100009, ""},
+        {"MC_E_DEADLOCK", -100010, ""}, {"MC_E_BUSY", -100011, ""},      {"MC_E_NOTSUP", -100012, ""},
+        {"MC_E_FORKED", -100013, ""},   {"MC_E_SHUTDOWN", -100014, ""},  {"MC_E_VERSION", -100015, ""},
+        {"MC_E_LIMIT", -100016, ""},    {"MC_E_EXISTS", -100017, ""},    {"MC_E_NOENT", -100018, ""},
+        {"MC_E_NOROUTE", -100019, ""},  {"MC_E_OWNERDEAD", -100020, ""}, {"MC_E_CRASHED", -100021, ""},
+        {"MC_E_IO", -100022, ""},       {"MC_E_CONTEXT", -100023, ""},   {"MC_E_SIM", -100024, ""},
     };
     cr_assert_eq(MC_OK, 0);
     for (const Row &row : released)

@@ -55,25 +55,35 @@ inline constexpr std::int64_t no_deadline = INT64_MAX;
 // What fits one atomic word: at most 8 bytes, comparable as bits (so no padding: a compare-exchange on it would fail at
 // random).
 template <class T>
-concept Word = std::is_trivially_copyable_v<T> &&
-               (sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8) &&
-               std::has_unique_object_representations_v<T>;
+concept Word =
+    std::is_trivially_copyable_v<T> && (sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8) &&
+    std::has_unique_object_representations_v<T>;
 template <class T>
 concept Integer = std::is_integral_v<T> && !std::is_same_v<T, bool>;
 
 namespace detail {
 
 template <std::size_t size> struct UnsignedOf;
-template <> struct UnsignedOf<1> { using type = std::uint8_t; };
-template <> struct UnsignedOf<2> { using type = std::uint16_t; };
-template <> struct UnsignedOf<4> { using type = std::uint32_t; };
-template <> struct UnsignedOf<8> { using type = std::uint64_t; };
+template <> struct UnsignedOf<1> {
+    using type = std::uint8_t;
+};
+template <> struct UnsignedOf<2> {
+    using type = std::uint16_t;
+};
+template <> struct UnsignedOf<4> {
+    using type = std::uint32_t;
+};
+template <> struct UnsignedOf<8> {
+    using type = std::uint64_t;
+};
 
 // How a T is stored: classes as an unsigned integer of their size (clang 14 calls libatomic for a class aligned to
 // less), others as they are.
-template <class T> struct StoredAs { using type = T; };
+template <class T> struct StoredAs {
+    using type = T;
+};
 template <class T>
-requires std::is_class_v<T>
+    requires std::is_class_v<T>
 struct StoredAs<T> {
     using type = typename UnsignedOf<sizeof(T)>::type;
 };
@@ -148,14 +158,34 @@ public:
         return done;
     }
 
-    T fetch_add(T operand, order o) noexcept requires Integer<T> { return word_.fetch_add(operand, o); }
-    T fetch_sub(T operand, order o) noexcept requires Integer<T> { return word_.fetch_sub(operand, o); }
-    T fetch_or(T operand, order o) noexcept requires Integer<T> { return word_.fetch_or(operand, o); }
-    T fetch_and(T operand, order o) noexcept requires Integer<T> { return word_.fetch_and(operand, o); }
-    T fetch_add(std::ptrdiff_t operand, order o) noexcept requires std::is_pointer_v<T> {
+    T fetch_add(T operand, order o) noexcept
+        requires Integer<T>
+    {
         return word_.fetch_add(operand, o);
     }
-    T fetch_sub(std::ptrdiff_t operand, order o) noexcept requires std::is_pointer_v<T> {
+    T fetch_sub(T operand, order o) noexcept
+        requires Integer<T>
+    {
+        return word_.fetch_sub(operand, o);
+    }
+    T fetch_or(T operand, order o) noexcept
+        requires Integer<T>
+    {
+        return word_.fetch_or(operand, o);
+    }
+    T fetch_and(T operand, order o) noexcept
+        requires Integer<T>
+    {
+        return word_.fetch_and(operand, o);
+    }
+    T fetch_add(std::ptrdiff_t operand, order o) noexcept
+        requires std::is_pointer_v<T>
+    {
+        return word_.fetch_add(operand, o);
+    }
+    T fetch_sub(std::ptrdiff_t operand, order o) noexcept
+        requires std::is_pointer_v<T>
+    {
         return word_.fetch_sub(operand, o);
     }
 

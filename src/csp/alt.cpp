@@ -295,8 +295,8 @@ void drop_received(const csp_chanop &op, void *element) noexcept {
     drop_element(view, element);
 }
 
-// Some arms receive elements that nobody wants but their channel must drop: they get one scratch element of `bytes`, since
-// only one arm goes. The ops are copied with it in their place, and the alt begins anew.
+// Some arms receive elements that nobody wants but their channel must drop: they get one scratch element of `bytes`,
+// since only one arm goes. The ops are copied with it in their place, and the alt begins anew.
 int run_discarding(const Alt &alt, size_t bytes, bool random, const Patience &patience) noexcept {
     constexpr int few = 16;
     const auto arms = static_cast<size_t>(alt.count);

@@ -1,10 +1,10 @@
 // Sending, receiving and choosing. See mc/csp.h for what callers are promised.
 //
-// The protocol, for one arm or many: lock the channels in the order of their addresses (their slots never move or go, so
-// that holds even against a caller who uses an end after its last release); look at the arms in order, and the first
+// The protocol, for one arm or many: lock the channels in the order of their addresses (their slots never move or go,
+// so that holds even against a caller who uses an end after its last release); look at the arms in order, and the first
 // that decides wins (a claimed peer, the buffer, a dead channel). Give the locks back; move the message; wake the peer.
-// When none decides: park, registering with all channels while the locks are still held; whoever claims us unlinks the one
-// arm that it came through, and we unlink the rest.
+// When none decides: park, registering with all channels while the locks are still held; whoever claims us unlinks the
+// one arm that it came through, and we unlink the rest.
 #pragma once
 
 #include "base/alloc.hpp"
@@ -58,8 +58,8 @@ private:
 // A caller's mistake that is always worth a line: logs it. MC_E_STALE.
 int report_released() noexcept;
 
-// Under the lock: an element of this channel that nobody wants has to be dropped. (One without bytes is received all the
-// same when the message is null.)
+// Under the lock: an element of this channel that nobody wants has to be dropped. (One without bytes is received all
+// the same when the message is null.)
 inline bool must_drop(const Channel &channel) noexcept {
     const Elements *elements = channel.elements();
     return elements != nullptr && elements->drop != nullptr && elements->size != 0;

@@ -1,5 +1,5 @@
-// alt and prialt with arms that have something to do with each other: duplicates, both ends of one channel; fairness and
-// priority; more arms than fit on the stack.
+// alt and prialt with arms that have something to do with each other: duplicates, both ends of one channel; fairness
+// and priority; more arms than fit on the stack.
 #include "csp/test_csp.hpp"
 
 #include <algorithm>

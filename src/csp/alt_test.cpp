@@ -1,5 +1,5 @@
-// alt and prialt: result codes, disabled and bad arms, which arm decides. alt_arms_test.cpp has duplicates, both ends of a
-// channel, fairness and large counts; deadline_test.cpp the _until forms.
+// alt and prialt: result codes, disabled and bad arms, which arm decides. alt_arms_test.cpp has duplicates, both ends
+// of a channel, fairness and large counts; deadline_test.cpp the _until forms.
 #include "csp/test_csp.hpp"
 
 using namespace mc::csp::testing;
@@ -15,7 +15,8 @@ struct Form {
 const Form forms[] = {
     {"csp_alt nowait", [](const csp_chanop *ops, int count) { return csp_alt(ops, count, 1); }, 0},
     {"csp_prialt nowait", [](const csp_chanop *ops, int count) { return csp_prialt(ops, count, 1); }, 0},
-    {"csp_alt_until", [](const csp_chanop *ops, int count) { return csp_alt_until(ops, count, MC_NOW); }, MC_E_TIMEDOUT},
+    {"csp_alt_until", [](const csp_chanop *ops, int count) { return csp_alt_until(ops, count, MC_NOW); },
+     MC_E_TIMEDOUT},
     {"csp_prialt_until", [](const csp_chanop *ops, int count) { return csp_prialt_until(ops, count, MC_NOW); },
      MC_E_TIMEDOUT},
 };

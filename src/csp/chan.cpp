@@ -111,7 +111,8 @@ int32_t send_many(sched::ThreadContext &thread, mc_chan_t handle, const void *el
     uint32_t done = 0;
     int32_t status = MC_OK;
     for (; done < count; ++done) {
-        status = operate_chan(thread, handle, writer_side, advance(const_cast<void *>(elements), done, size), Patience{});
+        status =
+            operate_chan(thread, handle, writer_side, advance(const_cast<void *>(elements), done, size), Patience{});
         if (status != MC_OK)
             break;
     }

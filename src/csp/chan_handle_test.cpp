@@ -43,7 +43,9 @@ Test(ChanHandle, of_nothing) {
     World world;
     const mc_chan_t chan = make(1);
     mc_task_t task = 0;
-    cr_assert_eq(mc_spawn(0, [](void *) -> int32_t { return 0; }, nullptr, nullptr, &task), MC_OK);
+    cr_assert_eq(mc_spawn(
+                     0, [](void *) -> int32_t { return 0; }, nullptr, nullptr, &task),
+                 MC_OK);
     expect_stale(0);
     expect_stale(task);
     for (int bit = 0; bit < 64; ++bit)

@@ -81,7 +81,8 @@ Test(Elements, creation_refuses) {
     cr_assert_eq(mc_chan_destroy(largest), MC_OK);
 }
 
-// Goal: capacity is what can be sent without a receiver, no more and no less; _try says MC_E_AGAIN then, and when empty.
+// Goal: capacity is what can be sent without a receiver, no more and no less; _try says MC_E_AGAIN then, and when
+// empty.
 Test(Elements, capacity_is_exact) {
     World world;
     for (int capacity : {0, 1, 4, 100}) {
@@ -245,7 +246,8 @@ Test(Elements, null_elements) {
     cr_assert_eq(mc_chan_destroy(empty), MC_OK);
 }
 
-// Goal: mc_send_n and mc_recv_n: all of it across waits; what is there, without waiting for more; what went before a close.
+// Goal: mc_send_n and mc_recv_n: all of it across waits; what is there, without waiting for more; what went before a
+// close.
 Test(Elements, several_at_once) {
     World world;
     for (uint32_t capacity : {0u, 1u, 3u, 64u}) {

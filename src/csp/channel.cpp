@@ -39,7 +39,8 @@ Channel *Channel::create(Transfer transfer, Elements *elements, TimerSource *tim
     return channel;
 }
 
-// --- ends -------------------------------------------------------------------------------------------------------------
+// --- ends
+// -------------------------------------------------------------------------------------------------------------
 
 // A count that is 0 is never written: the slot may be serving another channel at that moment.
 bool Channel::add_reference(Side side) noexcept {
@@ -66,7 +67,8 @@ bool Channel::drop_reference(Side side, uint32_t keep, uint32_t *left) noexcept 
     return true;
 }
 
-// The last reference goes under the lock, so that whoever finds both counts 0 there knows that nobody is still on his way.
+// The last reference goes under the lock, so that whoever finds both counts 0 there knows that nobody is still on his
+// way.
 bool Channel::release(Side side) noexcept {
     uint32_t left = 0;
     if (drop_reference(side, 1, &left))
@@ -148,7 +150,8 @@ void Channel::claim_dead(Waiters &woken) noexcept {
 void Channel::claim_dead_on(Waiters &waiters, Waiters &woken) noexcept {
     for (Waiter *waiter = waiters.front(); waiter != nullptr;) {
         Waiter *next = waiters.after(waiter);
-        waiter->claim = dead_to(waiter->side) ? waiter->task->word.try_claim(waiter->epoch) : sched::TaskWord::Claim::lost;
+        waiter->claim =
+            dead_to(waiter->side) ? waiter->task->word.try_claim(waiter->epoch) : sched::TaskWord::Claim::lost;
         if (waiter->claim != sched::TaskWord::Claim::lost) {
             waiters.remove(waiter);
             woken.push_back(waiter);
@@ -215,7 +218,8 @@ bool Channel::set_name(const char *text) noexcept {
     return true;
 }
 
-// --- messages ---------------------------------------------------------------------------------------------------------
+// --- messages
+// ---------------------------------------------------------------------------------------------------------
 
 Channel::Can Channel::look_special(Side side, Waiter **peer) noexcept {
     if (dead_to(side))

@@ -2,17 +2,18 @@
 //
 // Both kinds share everything but how a message moves: a csp channel calls tx, a channel of elements copies bytes.
 //
-// Dead: an end is closed when its last reference goes (or it is closed outright). The channel is dead to the writers when
-// either end is closed, to the readers when theirs is, or when the writers' is and nothing is buffered. Who waits is woken
-// when it becomes dead to him: first those who want to send or receive, in the order in which they came, then those in dead
-// mode ("vultures").
+// Dead: an end is closed when its last reference goes (or it is closed outright). The channel is dead to the writers
+// when either end is closed, to the readers when theirs is, or when the writers' is and nothing is buffered. Who waits
+// is woken when it becomes dead to him: first those who want to send or receive, in the order in which they came, then
+// those in dead mode ("vultures").
 //
-// The slot is type-stable, so a stale handle meets a channel, whose lock works and whose generation or count says that it is
-// another one. It goes back to the slab (through a quarantine) when both ends have no reference left, nobody is linked and
-// nobody has it pinned; that is decided once, under the lock. Nothing of the channel is touched after that unlock.
+// The slot is type-stable, so a stale handle meets a channel, whose lock works and whose generation or count says that
+// it is another one. It goes back to the slab (through a quarantine) when both ends have no reference left, nobody is
+// linked and nobody has it pinned; that is decided once, under the lock. Nothing of the channel is touched after that
+// unlock.
 //
-// Rejected: a lock-free channel (an alt must claim over several at once); alive as an atomic beside the lock (then the last
-// access must be ordered by hand).
+// Rejected: a lock-free channel (an alt must claim over several at once); alive as an atomic beside the lock (then the
+// last access must be ordered by hand).
 #pragma once
 
 #include "base/handle.hpp"
@@ -33,8 +34,8 @@ constexpr Side other(Side side) noexcept { return side == writer_side ? reader_s
 
 using Transfer = void (*)(void *source, void *destination);
 
-// One arm of a parked alt, on the waiter's stack. Linked under the channel's lock; unlinked by whoever claims the waiter
-// through it, else by the waiter before its frame returns.
+// One arm of a parked alt, on the waiter's stack. Linked under the channel's lock; unlinked by whoever claims the
+// waiter through it, else by the waiter before its frame returns.
 struct Waiter : base::ListNode<Waiter> {
     sched::Task *task = nullptr;
     uint64_t epoch = 0;
@@ -69,8 +70,8 @@ public:
     // What an arm can do now, under the lock.
     enum class Can : uint32_t { wait, meet, buffer, dead };
 
-    // A csp channel, or one of elements, or a timer's. Each end has one reference. Null without memory; otherwise it owns
-    // elements and timer.
+    // A csp channel, or one of elements, or a timer's. Each end has one reference. Null without memory; otherwise it
+    // owns elements and timer.
     static Channel *create(Transfer transfer, Elements *elements, TimerSource *timer) noexcept;
 
     void lock() noexcept { lock_.lock(); }
@@ -116,8 +117,8 @@ public:
             return look_special(side, peer);
         return (*peer = claim_first(other(side))) != nullptr ? Can::meet : Can::wait;
     }
-    // After Can::buffer: moves an element between message and buffer. On receive a sender that waited for space may get its
-    // element in: it is returned, claimed.
+    // After Can::buffer: moves an element between message and buffer. On receive a sender that waited for space may
+    // get its element in: it is returned, claimed.
     Waiter *use_buffer(Side side, void *message) noexcept;
     // Wakes the vultures of a reader whose last element was just taken: they are moved to woken, claimed.
     void drained(Waiters &woken) noexcept;
@@ -166,8 +167,8 @@ private:
     sync::atomic<uint32_t> references_[2] = {sync::atomic<uint32_t>(0), sync::atomic<uint32_t>(0)}; // any thread
     // immutable while it lives
     Transfer transfer_ = nullptr;
-    Elements *elements_ = nullptr;   // owned: freed with the channel
-    TimerSource *timer_ = nullptr;   // owned, likewise
+    Elements *elements_ = nullptr; // owned: freed with the channel
+    TimerSource *timer_ = nullptr; // owned, likewise
     // guarded by lock_
     Waiters waiters_[2];
     Waiters vultures_; // of both ends

@@ -1,8 +1,9 @@
-// One channel, two or three threads: a send or receive against a timeout, a death, a close, a destruction; on real threads
-// in other builds. The body's own thread owns the runtime.
+// One channel, two or three threads: a send or receive against a timeout, a death, a close, a destruction; on real
+// threads in other builds. The body's own thread owns the runtime.
 //
 // The runtime outlives a run, so the runs of the exhaustive search have a process each. The owner waits with a far
-// deadline, not for ever: a thread that has not begun is none that the library knows, so the twin would see a closed world.
+// deadline, not for ever: a thread that has not begun is none that the library knows, so the twin would see a closed
+// world.
 #include "csp/test_csp.hpp"
 #include "testing/systematic.hpp"
 
@@ -213,45 +214,46 @@ Test(ChannelSys, buffer_of_one, .timeout = 60) {
     });
 }
 
-// Goal: longer exchanges under random schedules: two threads and a microthread send, main and a microthread receive, with
-// timeouts and nowait calls between; the ledger balances.
+// Goal: longer exchanges under random schedules: two threads and a microthread send, main and a microthread receive,
+// with timeouts and nowait calls between; the ledger balances.
 Test(ChannelSys, exchanges, .timeout = 60) {
-    expect_pass({.name = "ChannelSys/exchanges",
-                 .search = testing::Search::seeds,
-                 .timeouts = 3,
-                 .spurious = 2,
-                 .max_steps = 100'000,
-                 .seeds = uint64_t{1500} * testing::scale(),
-                 .real_runs = 300 * testing::scale()},
-                [] {
-                    Chan chan;
-                    int sent[3] = {}, received = 0, values = 0;
-                    const auto sends = [&](int id) {
-                        return [&, id, w = csp_writer_addref(chan.w)] {
-                            for (int i = 1; i <= 4; ++i) {
-                                const int result = i % 2 == 0 ? csp_send_until(w, &i, soon()) : csp_send_until(w, &i, far());
-                                sent[id] += result == 1 ? i : 0;
-                            }
-                            csp_writer_release(w);
-                        };
-                    };
-                    csp::testing::spawn([&] {
-                        for (int value = 0; csp_recv_until(chan.r, &value, far()) == 1;)
-                            values += value, ++received;
-                    });
-                    {
-                        Thread first(sends(0)), second(sends(1));
-                        csp::testing::spawn(sends(2));
-                        chan.release_writer();
-                        for (int value = 0, result = 0; result != -1;) {
-                            result = received % 2 == 0 ? csp_recv_until(chan.r, &value, soon()) : csp_try_recv(chan.r, &value);
-                            if (result == 1)
-                                values += value, ++received;
-                            else
-                                csp_yield();
-                        }
+    expect_pass(
+        {.name = "ChannelSys/exchanges",
+         .search = testing::Search::seeds,
+         .timeouts = 3,
+         .spurious = 2,
+         .max_steps = 100'000,
+         .seeds = uint64_t{1500} * testing::scale(),
+         .real_runs = 300 * testing::scale()},
+        [] {
+            Chan chan;
+            int sent[3] = {}, received = 0, values = 0;
+            const auto sends = [&](int id) {
+                return [&, id, w = csp_writer_addref(chan.w)] {
+                    for (int i = 1; i <= 4; ++i) {
+                        const int result = i % 2 == 0 ? csp_send_until(w, &i, soon()) : csp_send_until(w, &i, far());
+                        sent[id] += result == 1 ? i : 0;
                     }
-                    csp_schedule();
-                    check(values == sent[0] + sent[1] + sent[2], "sent %d, received %d", sent[0] + sent[1] + sent[2], values);
-                });
+                    csp_writer_release(w);
+                };
+            };
+            csp::testing::spawn([&] {
+                for (int value = 0; csp_recv_until(chan.r, &value, far()) == 1;)
+                    values += value, ++received;
+            });
+            {
+                Thread first(sends(0)), second(sends(1));
+                csp::testing::spawn(sends(2));
+                chan.release_writer();
+                for (int value = 0, result = 0; result != -1;) {
+                    result = received % 2 == 0 ? csp_recv_until(chan.r, &value, soon()) : csp_try_recv(chan.r, &value);
+                    if (result == 1)
+                        values += value, ++received;
+                    else
+                        csp_yield();
+                }
+            }
+            csp_schedule();
+            check(values == sent[0] + sent[1] + sent[2], "sent %d, received %d", sent[0] + sent[1] + sent[2], values);
+        });
 }

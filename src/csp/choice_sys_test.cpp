@@ -1,5 +1,5 @@
-// Alts, timers, microthreads and ends of tasks between two or three threads; see channel_sys_test.cpp. Threads use prialt:
-// where alt starts follows from an address, which is not the same in every run. The body's own
+// Alts, timers, microthreads and ends of tasks between two or three threads; see channel_sys_test.cpp. Threads use
+// prialt: where alt starts follows from an address, which is not the same in every run. The body's own
 // thread owns the runtime.
 #include "csp/test_csp.hpp"
 #include "testing/systematic.hpp"
@@ -67,7 +67,8 @@ Test(ChoiceSys, alt_with_two_peers, .timeout = 60) {
                 const csp_chanop ops[] = {receives(first.r, &values[0]), receives(second.r, &values[1])};
                 const int result = csp_alt_until(ops, 2, far());
                 check(result == 1 || result == 2, "%d", result);
-                check(values[result - 1] == result && values[2 - result] == 0, "%d: %d %d", result, values[0], values[1]);
+                check(values[result - 1] == result && values[2 - result] == 0, "%d: %d %d", result, values[0],
+                      values[1]);
                 sum += result;
             }
         }
@@ -99,8 +100,8 @@ Test(ChoiceSys, alt_with_two_peers_and_timeouts, .timeout = 60) {
     });
 }
 
-// Goal: two alts over the same two channels in opposite order, both ends in each: they meet once or time out, no deadlock
-// of their locks.
+// Goal: two alts over the same two channels in opposite order, both ends in each: they meet once or time out, no
+// deadlock of their locks.
 Test(ChoiceSys, two_alts_crosswise, .timeout = 60) {
     explore("ChoiceSys/two_alts_crosswise", 1, [] {
         Chan first, second;
@@ -171,7 +172,9 @@ Test(ChoiceSys, spawn_and_join_from_threads, .timeout = 60) {
                 mc_task_t task = 0;
                 int32_t result = 0;
                 void *user = reinterpret_cast<void *>(static_cast<intptr_t>(value));
-                const mc_task_fn fn = [](void *number) { return static_cast<int32_t>(reinterpret_cast<intptr_t>(number)); };
+                const mc_task_fn fn = [](void *number) {
+                    return static_cast<int32_t>(reinterpret_cast<intptr_t>(number));
+                };
                 check(mc_spawn(0, fn, user, nullptr, &task) == MC_OK, "not spawned");
                 check(mc_join(task, far(), &result) == MC_OK && result == value, "%d", result);
                 check(mc_join(task, MC_NOW, nullptr) == MC_E_STALE, "joined twice");
@@ -195,7 +198,9 @@ Test(ChoiceSys, spawn_and_join_from_threads, .timeout = 60) {
 Test(ChoiceSys, join_against_detach_and_end, .timeout = 60) {
     explore("ChoiceSys/join_against_detach_and_end", 0, [] {
         mc_task_t task = 0;
-        check(mc_spawn(0, [](void *) -> int32_t { return 5; }, nullptr, nullptr, &task) == MC_OK, "not spawned");
+        check(mc_spawn(
+                  0, [](void *) -> int32_t { return 5; }, nullptr, nullptr, &task) == MC_OK,
+              "not spawned");
         int32_t joined = 1, detached = 1;
         {
             Thread joins([&] {

@@ -200,7 +200,8 @@ Test(Death, dead_mode_says_which) {
     }
 }
 
-// Goal: of channels that die one after the other before the waiter runs, the first counts; nothing is lost or done twice.
+// Goal: of channels that die one after the other before the waiter runs, the first counts; nothing is lost or done
+// twice.
 Test(Death, the_first_death_counts) {
     World world;
     Chan first, second, third;

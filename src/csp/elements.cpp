@@ -83,8 +83,7 @@ void drop_elements(Elements &taken) noexcept {
 void drop_element(const Elements &elements, void *element) noexcept {
     if (elements.drop == nullptr)
         return;
-    base::call_guarded("the drop function of a channel",
-                       [&] { elements.drop(elements.user, element, elements.size); });
+    base::call_guarded("the drop function of a channel", [&] { elements.drop(elements.user, element, elements.size); });
 }
 
 void hand_element(const Elements &elements, void *source, void *destination) noexcept {

@@ -1,5 +1,5 @@
-// The buffer of a channel of elements, and how elements move and die. The channel's lock guards it, but for drop_elements
-// and free_elements, which work on what has been taken out.
+// The buffer of a channel of elements, and how elements move and die. The channel's lock guards it, but for
+// drop_elements and free_elements, which work on what has been taken out.
 #pragma once
 
 #include "csp/channel.hpp"

@@ -91,8 +91,8 @@ Test(ForeignEnd, records_are_used_again, .timeout = 30) {
     }
 }
 
-// Goal: when the owner ends, its microthreads stay, ready ones and blocked ones and sleepers; the next thread that needs
-// the runtime owns it and runs them.
+// Goal: when the owner ends, its microthreads stay, ready ones and blocked ones and sleepers; the next thread that
+// needs the runtime owns it and runs them.
 Test(ForeignEnd, the_owner_ends_and_another_takes_over, .timeout = 20) {
     static csp_writer w;
     static csp_reader r;

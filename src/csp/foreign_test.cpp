@@ -32,7 +32,8 @@ struct Pipe {
             cr_assert_eq(csp_chan(&w, &r, tx), 1);
             return;
         }
-        cr_assert_eq(mc_chan_create(0, sizeof(Message), static_cast<uint32_t>(capacity), nullptr, nullptr, &chan), MC_OK);
+        cr_assert_eq(mc_chan_create(0, sizeof(Message), static_cast<uint32_t>(capacity), nullptr, nullptr, &chan),
+                     MC_OK);
         cr_assert_eq(mc_chan_writer(chan, &w), MC_OK);
         cr_assert_eq(mc_chan_reader(chan, &r), MC_OK);
     }
@@ -225,7 +226,6 @@ Test(Foreign, deadlines, .timeout = 20) {
             cr_assert_geq(mc_now(), deadline);
             cr_assert_eq(csp_alt_until(ops, 2, deadline + MC_MS), MC_E_TIMEDOUT);
             cr_assert_geq(mc_now(), deadline + MC_MS);
-            
         }
         cr_assert_eq(done.send(1), 1);
         cr_assert_eq(csp_recv(chan.r, &value), 1);

@@ -1,5 +1,5 @@
-// Memory: what allocates and what does not, and what happens when there is none. abi-tests/allocator.c lets every single
-// allocation fail in turn.
+// Memory: what allocates and what does not, and what happens when there is none. abi-tests/allocator.c lets every
+// single allocation fail in turn.
 #include "csp/test_csp.hpp"
 
 #include <cstdlib>
@@ -119,7 +119,8 @@ Test(Memory, many_arms_without_memory) {
     cr_assert_eq(got, 4);
 }
 
-// Goal: what is made without memory is not made, said so in each call's way, and leaves its results alone; later it works.
+// Goal: what is made without memory is not made, said so in each call's way, and leaves its results alone; later it
+// works.
 Test(Memory, creation_without_memory) {
     install();
     World world;

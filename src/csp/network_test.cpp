@@ -89,7 +89,8 @@ struct Wait {
 
 class Party {
 public:
-    Party(size_t id, size_t parties, uint64_t seed, bool is_thread, Ledger &ledger, const std::vector<Channel> &channels)
+    Party(size_t id, size_t parties, uint64_t seed, bool is_thread, Ledger &ledger,
+          const std::vector<Channel> &channels)
         : id_(id), random_(seed * 1000 + id), is_thread_(is_thread), ledger_(ledger), channels_(channels),
           last_(channels.size(), std::vector<uint64_t>(parties, 0)) {
         for (Channel &channel : channels_) {
@@ -160,7 +161,8 @@ private:
             const int32_t status = w.nowait ? mc_send_try(channel.handle, &message)
                                             : mc_send_until(channel.handle, &message, w.deadline_ns);
             went = status == MC_OK;
-            expect(went || status == MC_E_AGAIN || status == MC_E_TIMEDOUT || status == MC_E_CLOSED || status == MC_E_STALE);
+            expect(went || status == MC_E_AGAIN || status == MC_E_TIMEDOUT || status == MC_E_CLOSED ||
+                   status == MC_E_STALE);
         } else if (channel.w != nullptr) {
             const int result =
                 w.nowait ? csp_try_send(channel.w, &message) : csp_send_until(channel.w, &message, w.deadline_ns);
@@ -182,9 +184,11 @@ private:
             const int32_t status =
                 w.nowait ? mc_recv_try(channel.handle, place) : mc_recv_until(channel.handle, place, w.deadline_ns);
             went = status == MC_OK;
-            expect(went || status == MC_E_AGAIN || status == MC_E_TIMEDOUT || status == MC_E_CLOSED || status == MC_E_STALE);
+            expect(went || status == MC_E_AGAIN || status == MC_E_TIMEDOUT || status == MC_E_CLOSED ||
+                   status == MC_E_STALE);
         } else if (channel.r != nullptr) {
-            const int result = w.nowait ? csp_try_recv(channel.r, place) : csp_recv_until(channel.r, place, w.deadline_ns);
+            const int result =
+                w.nowait ? csp_try_recv(channel.r, place) : csp_recv_until(channel.r, place, w.deadline_ns);
             went = result == 1;
             expect(went || result == 0 || result == -1 || result == MC_E_TIMEDOUT);
         }

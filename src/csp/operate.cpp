@@ -32,7 +32,8 @@ struct SingleParking : sched::Parking {
 };
 
 // Under the lock, which it gives back.
-inline int meet(ThreadContext &thread, Channel &channel, Side side, void *message, Waiter &peer, bool hand_over) noexcept {
+inline int meet(ThreadContext &thread, Channel &channel, Side side, void *message, Waiter &peer,
+                bool hand_over) noexcept {
     void *source = side == writer_side ? message : peer.message;
     void *destination = side == writer_side ? peer.message : message;
     const Transfer transfer = channel.transfer();
@@ -59,7 +60,7 @@ inline int buffered(ThreadContext &thread, Channel &channel, Side side, void *me
 
 // Under the lock, which it gives back.
 inline int wait_for_peer(ThreadContext &thread, Channel &channel, Side side, void *message, const Patience &patience,
-                  uint32_t generation) noexcept {
+                         uint32_t generation) noexcept {
     SingleParking parking(channel, side, message, patience);
     if (generation != 0)
         channel.pin(); // a caller with a handle holds no reference
@@ -78,9 +79,10 @@ inline int wait_for_peer(ThreadContext &thread, Channel &channel, Side side, voi
     return destroyed && reason == WakeReason::closed ? MC_E_STALE : result;
 }
 
-// A receive of an element that nobody wants, on a channel that must drop it: receive it into scratch memory, then drop it.
-__attribute__((noinline)) int discard(ThreadContext &thread, Channel &channel, const Elements &view, const Patience &patience,
-            uint32_t generation) noexcept {
+// A receive of an element that nobody wants, on a channel that must drop it: receive it into scratch memory, then drop
+// it.
+__attribute__((noinline)) int discard(ThreadContext &thread, Channel &channel, const Elements &view,
+                                      const Patience &patience, uint32_t generation) noexcept {
     Scratch scratch(view.size);
     if (scratch.get() == nullptr)
         return MC_E_NOMEM;
@@ -93,7 +95,7 @@ __attribute__((noinline)) int discard(ThreadContext &thread, Channel &channel, c
 // Under the lock, which it gives back: whatever is not an open csp channel.
 template <Side side>
 __attribute__((noinline)) int operate_locked(ThreadContext &thread, Channel &channel, void *message,
-                                              const Patience &patience, uint32_t generation) noexcept {
+                                             const Patience &patience, uint32_t generation) noexcept {
     if (generation != 0 ? channel.generation.load(sync::relaxed) != generation : channel.released(side)) {
         channel.unlock();
         return generation != 0 ? MC_E_STALE : report_released();

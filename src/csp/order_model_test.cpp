@@ -1,5 +1,6 @@
-// Random programs for single-processor mode against a model of its order. The model is the text of mc/csp.h as a few lists
-// of numbers: it predicts which task does what with what result, step by step, and the library must do exactly that.
+// Random programs for single-processor mode against a model of its order. The model is the text of mc/csp.h as a few
+// lists of numbers: it predicts which task does what with what result, step by step, and the library must do exactly
+// that.
 //
 // A program: straight-line scripts, one a task, main's being the first; channels without messages; some scripts are
 // spawned by others. A failure prints the seed; MC_TEST_SEED=n in the environment runs that one alone.
@@ -62,7 +63,8 @@ Step random_step(Random &random, const Program &program, size_t &next_script, si
     } else {
         step.kind = Step::prialt;
         const size_t arms = random.one_in(3) ? 2 + random.below(3) : 1;
-        const size_t sides = random.below(16); // of one channel an alt has one end: which of both dies first is not told
+        const size_t sides =
+            random.below(16); // of one channel an alt has one end: which of both dies first is not told
         for (size_t i = 0; i < arms; ++i) {
             const size_t chan = random.below(program.chans);
             step.arms.push_back({chan, (sides >> chan & 1) != 0, arms > 1 && random.one_in(5)});
@@ -79,7 +81,8 @@ Program random_program(uint64_t seed) {
     for (Script &script : program.scripts)
         for (size_t i = 4 + random.below(12); i > 0; --i)
             script.push_back(random_step(random, program, next_script, scripts));
-    program.scripts[0].resize(program.scripts[0].size() + 10, Step{Step::run, 0, {}, false}); // the others go on a while
+    program.scripts[0].resize(program.scripts[0].size() + 10,
+                              Step{Step::run, 0, {}, false}); // the others go on a while
     return program;
 }
 
@@ -93,7 +96,8 @@ struct Event {
     }
 };
 
-// --- the model --------------------------------------------------------------------------------------------------------------
+// --- the model
+// --------------------------------------------------------------------------------------------------------------
 
 class Model {
 public:
@@ -238,7 +242,8 @@ private:
     std::vector<Event> events_;
 };
 
-// --- the library ------------------------------------------------------------------------------------------------------------
+// --- the library
+// ------------------------------------------------------------------------------------------------------------
 
 class Library {
 public:
@@ -332,7 +337,8 @@ void compare(uint64_t seed) {
 
 } // namespace
 
-// Goal: thousands of random programs run in exactly the order that mc/csp.h tells, each call with the result that it tells.
+// Goal: thousands of random programs run in exactly the order that mc/csp.h tells, each call with the result that it
+// tells.
 Test(OrderModel, random_programs_run_as_predicted, .timeout = 60) {
     in_process_with_one_thread([] {
         World world;

@@ -1,5 +1,5 @@
-// The order in which single-processor mode runs tasks, as mc/csp.h tells it, for channels and microthreads. One queue; its
-// head is in turn. order_run_test.cpp has csp_run and csp_schedule, order_model_test.cpp checks random programs.
+// The order in which single-processor mode runs tasks, as mc/csp.h tells it, for channels and microthreads. One queue;
+// its head is in turn. order_run_test.cpp has csp_run and csp_schedule, order_model_test.cpp checks random programs.
 #include "csp/test_csp.hpp"
 
 using namespace mc::csp::testing;
@@ -100,7 +100,8 @@ Test(Order, who_handed_over_keeps_his_place) {
     expect_trace("r1 m1 x r2 y m2 ");
 }
 
-// Goal: one out of turn hands over in his turn: his receiver runs at once, then the head goes on, then he, in his place.
+// Goal: one out of turn hands over in his turn: his receiver runs at once, then the head goes on, then he, in his
+// place.
 Test(Order, hand_over_from_out_of_turn) {
     World world;
     Chan first, second;

@@ -17,7 +17,8 @@
 
 namespace mc::csp::testing {
 
-// --- microthreads and threads -------------------------------------------------------------------------------------------
+// --- microthreads and threads
+// -------------------------------------------------------------------------------------------
 
 // Bodies that have begun and not ended. Any thread.
 inline sync::atomic<int32_t> bodies{0};
@@ -71,7 +72,8 @@ private:
     bool joined_ = false;
 };
 
-// Runs the body in a forked child, which has one thread: Criterion's test processes have two, so there no world is closed.
+// Runs the body in a forked child, which has one thread: Criterion's test processes have two, so there no world is
+// closed.
 // To be called before the library is used.
 template <class Body> void in_process_with_one_thread(Body body) {
     const pid_t child = fork();
@@ -85,7 +87,8 @@ template <class Body> void in_process_with_one_thread(Body body) {
     cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child's status is %x", static_cast<unsigned>(status));
 }
 
-// --- what happened --------------------------------------------------------------------------------------------------------
+// --- what happened
+// --------------------------------------------------------------------------------------------------------
 
 // Who ran when: words, a space after each. The owner's thread only.
 inline std::string trace;
@@ -133,7 +136,8 @@ public:
     int expected_lines = 0;
 };
 
-// --- channels ---------------------------------------------------------------------------------------------------------------
+// --- channels
+// ---------------------------------------------------------------------------------------------------------------
 
 constexpr int from_null = -77; // what arrives when the sender's message is null
 

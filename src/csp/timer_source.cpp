@@ -44,7 +44,8 @@ void TimerSource::deliver(int64_t now_ns) noexcept {
         const uint64_t late = static_cast<uint64_t>(now_ns) - static_cast<uint64_t>(deadline_ns);
         const uint64_t periods = late / static_cast<uint64_t>(period_ns_) + 1;
         const int64_t left = INT64_MAX - 1 - deadline_ns;
-        deadline_ns += periods > static_cast<uint64_t>(left / period_ns_) ? left : static_cast<int64_t>(periods) * period_ns_;
+        deadline_ns +=
+            periods > static_cast<uint64_t>(left / period_ns_) ? left : static_cast<int64_t>(periods) * period_ns_;
         executor_.arm(*this);
     }
     channel.unlock(); // armed, this may be gone from here on: a reader may cancel it and let the channel go

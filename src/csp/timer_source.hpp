@@ -1,6 +1,8 @@
-// The sender behind csp_after and csp_tick: no microthread, just a timer that puts the time into a channel of one element.
-// It lives as long as its channel, which frees it. It holds the channel's writing end while it is armed or firing; whoever
-// takes the timer out of the heap for the last time (the firing, or the release of the reading end) gives that hold back.
+// The sender behind csp_after and csp_tick: no microthread, just a timer that puts the time into a channel of one
+// element.
+// It lives as long as its channel, which frees it. It holds the channel's writing end while it is armed or firing;
+// whoever takes the timer out of the heap for the last time (the firing, or the release of the reading end) gives that
+// hold back.
 #pragma once
 
 #include "csp/channel.hpp"

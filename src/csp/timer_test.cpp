@@ -83,7 +83,8 @@ Test(Timer, counts_on_the_readers_side) {
     cr_assert_eq(csp__internal__channel_count(1), 0);
 }
 
-// Goal: releasing cancels, before it fires, after it has fired unread, after it was read; other memory may be in its place.
+// Goal: releasing cancels, before it fires, after it has fired unread, after it was read; other memory may be in its
+// place.
 Test(Timer, release_cancels) {
     World world;
     for (int i = 0; i < 300; ++i) {
@@ -194,7 +195,8 @@ Test(Timer, tick_drops_what_is_not_taken) {
     csp_reader_release(tick);
 }
 
-// Goal: the shortest and the longest periods: ticks of a nanosecond do not stop the world; one of for ever does nothing.
+// Goal: the shortest and the longest periods: ticks of a nanosecond do not stop the world; one of for ever does
+// nothing.
 Test(Timer, tick_at_both_ends) {
     World world;
     int64_t time = 0, last = 0;

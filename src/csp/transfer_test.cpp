@@ -22,7 +22,8 @@ void runs_inside(void *source, void *destination) {
 
 } // namespace
 
-// Goal: tx runs once a transfer, whoever came first, when the receiver has a message; a null sender's message reaches it.
+// Goal: tx runs once a transfer, whoever came first, when the receiver has a message; a null sender's message reaches
+// it.
 Test(Transfer, runs_once_when_the_receiver_has_a_message) {
     World world;
     Chan chan(counted);
@@ -133,7 +134,9 @@ Test(Transfer, may_not_block) {
     mc_chan_t elements = 0;
     mc_task_t task = 0;
     cr_assert_eq(mc_chan_create(0, sizeof(int), 0, nullptr, nullptr, &elements), MC_OK);
-    cr_assert_eq(mc_spawn(0, [](void *) -> int32_t { return 3; }, nullptr, nullptr, &task), MC_OK);
+    cr_assert_eq(mc_spawn(
+                     0, [](void *) -> int32_t { return 3; }, nullptr, nullptr, &task),
+                 MC_OK);
     inside = [&] {
         int value = 0;
         uint32_t done = 0;

@@ -76,8 +76,8 @@ Test(Cadence, several_yielders) {
     });
 }
 
-// Goal: while one hands the processor to the other, out of turn, and gets it back as the other waits; it keeps its turn all
-// the while, so what was noticed only runs when it yields now and then.
+// Goal: while one hands the processor to the other, out of turn, and gets it back as the other waits; it keeps its
+// turn all the while, so what was noticed only runs when it yields now and then.
 Test(Cadence, two_that_hand_over) {
     notices([](const bool &stop) {
         Gate ball;

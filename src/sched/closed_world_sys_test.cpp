@@ -24,46 +24,54 @@ Test(ClosedWorldSys, no_false_deadlock, .timeout = 60) {
         here();
         Gate owner, between;
         Known known;
-        Thread first([&] {
-            known.arrive();
-            known.wait_for(2);
-            check(between.acquire() == MC_OK, "not released");
-            owner.release();
-        }, "first");
-        Thread second([&] {
-            known.arrive();
-            known.wait_for(2);
-            between.release();
-        }, "second");
+        Thread first(
+            [&] {
+                known.arrive();
+                known.wait_for(2);
+                check(between.acquire() == MC_OK, "not released");
+                owner.release();
+            },
+            "first");
+        Thread second(
+            [&] {
+                known.arrive();
+                known.wait_for(2);
+                between.release();
+            },
+            "second");
         known.wait_for(2);
         check(owner.acquire() == MC_OK, "a false deadlock");
     });
 }
 
-// Goal: two that wake each other for a while, so that at any look one of them may be parked and the other about to park:
-// they are never both blocked, though no look at one moment shows it.
+// Goal: two that wake each other for a while, so that at any look one of them may be parked and the other about to
+// park: they are never both blocked, though no look at one moment shows it.
 Test(ClosedWorldSys, threads_that_take_turns, .timeout = 60) {
     explore("ClosedWorldSys/threads_that_take_turns", 6'000, [] {
         here();
         Gate owner, ping, pong;
         Known known;
-        Thread first([&] {
-            known.arrive();
-            known.wait_for(2);
-            for (int i = 0; i < 2; ++i) {
-                ping.release();
-                check(pong.acquire() == MC_OK, "not released");
-            }
-            owner.release();
-        }, "first");
-        Thread second([&] {
-            known.arrive();
-            known.wait_for(2);
-            for (int i = 0; i < 2; ++i) {
-                check(ping.acquire() == MC_OK, "not released");
-                pong.release();
-            }
-        }, "second");
+        Thread first(
+            [&] {
+                known.arrive();
+                known.wait_for(2);
+                for (int i = 0; i < 2; ++i) {
+                    ping.release();
+                    check(pong.acquire() == MC_OK, "not released");
+                }
+                owner.release();
+            },
+            "first");
+        Thread second(
+            [&] {
+                known.arrive();
+                known.wait_for(2);
+                for (int i = 0; i < 2; ++i) {
+                    check(ping.acquire() == MC_OK, "not released");
+                    pong.release();
+                }
+            },
+            "second");
         known.wait_for(2);
         check(owner.acquire() == MC_OK, "a false deadlock");
     });
@@ -75,17 +83,21 @@ Test(ClosedWorldSys, threads_that_come_and_go, .timeout = 60) {
         here();
         Gate owner, relay;
         Known known;
-        Thread first([&] {
-            known.arrive();
-            known.wait_for(2);
-            relay.release();
-        }, "first");
-        Thread second([&] {
-            known.arrive();
-            check(relay.acquire() == MC_OK, "not released");
-            check(sleep_until(here(), in_ns(6'000), nullptr) == MC_E_TIMEDOUT, "no sleep");
-            owner.release();
-        }, "second");
+        Thread first(
+            [&] {
+                known.arrive();
+                known.wait_for(2);
+                relay.release();
+            },
+            "first");
+        Thread second(
+            [&] {
+                known.arrive();
+                check(relay.acquire() == MC_OK, "not released");
+                check(sleep_until(here(), in_ns(6'000), nullptr) == MC_E_TIMEDOUT, "no sleep");
+                owner.release();
+            },
+            "second");
         known.wait_for(2);
         check(owner.acquire() == MC_OK, "a false deadlock");
     });
@@ -102,16 +114,19 @@ Test(ClosedWorldSys, microthreads_on_their_way_keep_it_open, .timeout = 60) {
             check(sleep_until(here(), in_ns(1'000), nullptr) == MC_E_TIMEDOUT, "no sleep");
             owner.release();
         });
-        Thread other([&] {
-            known.arrive();
-            relay.release();
-        }, "other");
+        Thread other(
+            [&] {
+                known.arrive();
+                relay.release();
+            },
+            "other");
         known.wait_for(1);
         check(owner.acquire() == MC_OK, "a false deadlock");
     });
 }
 
-// Goal: when all that is left waits for ever, the owner is told, and nobody else; the thread goes on once it is released.
+// Goal: when all that is left waits for ever, the owner is told, and nobody else; the thread goes on once it is
+// released.
 Test(ClosedWorldSys, a_true_deadlock_is_told, .timeout = 60) {
     if (!mc::testing::systematic)
         return; // a test process has threads of its own; closed_world_test.cpp has the real one
@@ -119,10 +134,12 @@ Test(ClosedWorldSys, a_true_deadlock_is_told, .timeout = 60) {
         here();
         Gate owner, gate;
         Known known;
-        Thread other([&] {
-            known.arrive();
-            check(gate.acquire() == MC_OK, "not released");
-        }, "other");
+        Thread other(
+            [&] {
+                known.arrive();
+                check(gate.acquire() == MC_OK, "not released");
+            },
+            "other");
         run_now([&] { check(gate.acquire() == MC_OK, "a microthread was told"); });
         known.wait_for(1);
         check(owner.acquire() == MC_E_DEADLOCK, "not told");

@@ -17,8 +17,8 @@ void nap_ms(long ms) {
 
 } // namespace
 
-// Goal: alone, the owner is told at once; so it is when only microthreads are left that wait for ever themselves. They are
-// not told, and go on when the owner does something about it.
+// Goal: alone, the owner is told at once; so it is when only microthreads are left that wait for ever themselves. They
+// are not told, and go on when the owner does something about it.
 Test(ClosedWorld, the_owner_is_told) {
     in_a_process_of_one_thread([] {
         Gate gate;
@@ -55,8 +55,8 @@ Test(ClosedWorld, a_deadline_keeps_it_open) {
     });
 }
 
-// Goal: a known thread that is blocked in us for ever closes the world with the owner; it is not told, and goes on when the
-// owner wakes it.
+// Goal: a known thread that is blocked in us for ever closes the world with the owner; it is not told, and goes on
+// when the owner wakes it.
 Test(ClosedWorld, blocked_threads_do_not_keep_it_open) {
     in_a_process_of_one_thread([] {
         Gate gate;
@@ -100,8 +100,8 @@ Test(ClosedWorld, running_threads_keep_it_open) {
     });
 }
 
-// Goal: hundreds of rounds in which another thread blocks, wakes and leaves at any moment, and always releases the owner in
-// the end: never a false deadlock.
+// Goal: hundreds of rounds in which another thread blocks, wakes and leaves at any moment, and always releases the
+// owner in the end: never a false deadlock.
 Test(ClosedWorld, no_false_deadlock, .timeout = 60) {
     if (mc::testing::systematic)
         return; // see above

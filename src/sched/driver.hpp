@@ -1,6 +1,6 @@
-// What an executor needs from below: a place to sleep, somebody to ask for events, a clock and chance. The executor that
-// owns the driver calls park and poll; wake may come from any thread. An event loop or a simulator takes the place of the
-// futex driver without a change in this room.
+// What an executor needs from below: a place to sleep, somebody to ask for events, a clock and chance. The executor
+// that owns the driver calls park and poll; wake may come from any thread. An event loop or a simulator takes the
+// place of the futex driver without a change in this room.
 #pragma once
 
 #include "base/prng.hpp"
@@ -14,8 +14,8 @@ class Driver {
 public:
     virtual ~Driver() = default;
 
-    // Sleeps until wake(), an event of the driver's own, or the deadline (steady nanoseconds; INT64_MAX: none). Returns at
-    // once when wake() was called since the last park. May return early without a cause.
+    // Sleeps until wake(), an event of the driver's own, or the deadline (steady nanoseconds; INT64_MAX: none).
+    // Returns at once when wake() was called since the last park. May return early without a cause.
     virtual void park(int64_t deadline_ns) noexcept = 0;
 
     // Collects events without sleeping.

@@ -1,5 +1,5 @@
-// C++ exceptions belong to a microthread: those it handles, those in flight, however parks and wakes interleave. Each test
-// runs two or more whose waits interleave at every point.
+// C++ exceptions belong to a microthread: those it handles, those in flight, however parks and wakes interleave. Each
+// test runs two or more whose waits interleave at every point.
 #include "sched/test_sched.hpp"
 
 #include <exception>
@@ -87,7 +87,8 @@ Test(ExceptionPark, rethrow_after_parking_in_a_handler) {
     });
 }
 
-// Goal: a destructor that runs because of an exception may park: the exception goes on afterwards, in its own microthread.
+// Goal: a destructor that runs because of an exception may park: the exception goes on afterwards, in its own
+// microthread.
 Test(ExceptionPark, parking_during_unwinding) {
     interleaved([](int tag, int way) {
         for (int round = 0; round < 5; ++round) {
@@ -166,26 +167,29 @@ Test(ExceptionPark, a_second_exception_during_unwinding) {
 Test(ExceptionPark, exceptions_travel_by_pointer) {
     std::exception_ptr kept;
     cr_assert_eq(result_of(start([&] {
-        try {
-            throw std::runtime_error("travelled");
-        } catch (...) {
-            kept = std::current_exception();
-            yield();
-        }
-    })), MC_OK);
+                     try {
+                         throw std::runtime_error("travelled");
+                     } catch (...) {
+                         kept = std::current_exception();
+                         yield();
+                     }
+                 })),
+                 MC_OK);
     bool caught = false;
     cr_assert_eq(result_of(start([&] {
-        try {
-            std::rethrow_exception(kept);
-        } catch (const std::runtime_error &error) {
-            yield();
-            caught = std::string(error.what()) == "travelled";
-        }
-    })), MC_OK);
+                     try {
+                         std::rethrow_exception(kept);
+                     } catch (const std::runtime_error &error) {
+                         yield();
+                         caught = std::string(error.what()) == "travelled";
+                     }
+                 })),
+                 MC_OK);
     cr_assert(caught);
 }
 
-// Goal: a microthread may end while others are in the middle of handling, and a new one on its stack starts with nothing.
+// Goal: a microthread may end while others are in the middle of handling, and a new one on its stack starts with
+// nothing.
 Test(ExceptionPark, new_microthreads_start_without_exceptions) {
     for (int round = 0; round < 50; ++round) {
         try {

@@ -12,11 +12,11 @@
 namespace mc::sched {
 namespace {
 
-constexpr uint32_t max_poll_interval = 61;      // switches
-constexpr int64_t poll_period_ns = 200'000;     // what the interval aims at
+constexpr uint32_t max_poll_interval = 61;  // switches
+constexpr int64_t poll_period_ns = 200'000; // what the interval aims at
 constexpr int64_t first_closed_check_ns = 1'000'000;
 constexpr int64_t last_closed_check_ns = 1'000'000'000;
-constexpr uint64_t idle_stack_bytes = 65'536;   // steps run there
+constexpr uint64_t idle_stack_bytes = 65'536; // steps run there
 
 } // namespace
 
@@ -80,7 +80,8 @@ void Executor::release_thread() noexcept {
     thread_ = ThreadContext{};
 }
 
-// --- switches ---------------------------------------------------------------------------------------------------------
+// --- switches
+// ---------------------------------------------------------------------------------------------------------
 
 Executor &Executor::arrive_new(fiber::Context *previous) noexcept { return arrive(previous); }
 
@@ -131,7 +132,8 @@ void Executor::reap(Task *ended) noexcept {
     task_left(*ended, &task_cache_);
 }
 
-// --- parking and waking -----------------------------------------------------------------------------------------------
+// --- parking and waking
+// -----------------------------------------------------------------------------------------------
 
 WakeReason park(ThreadContext &thread, Parking &parking) noexcept {
     Task *task = thread.running;
@@ -151,7 +153,8 @@ WakeReason park(ThreadContext &thread, Parking &parking) noexcept {
     return reason;
 }
 
-// --- queue, inbox, timers ---------------------------------------------------------------------------------------------
+// --- queue, inbox, timers
+// ---------------------------------------------------------------------------------------------
 
 void Executor::enqueue_from_outside(Task *task) noexcept {
     inbox_.push(task);
@@ -205,7 +208,8 @@ bool Executor::run_once() noexcept {
     return queue_.others_to_run(self) || !timers_.empty();
 }
 
-// --- the idle context -------------------------------------------------------------------------------------------------
+// --- the idle context
+// -------------------------------------------------------------------------------------------------
 
 void Executor::idle_entry(fiber::Context *previous) noexcept { arrive(previous).idle_loop(); }
 

@@ -1,9 +1,9 @@
-// An executor: one thread's queue, timers, inbox and driver, and the switches between the tasks on it. Its own context is
-// the idle fiber, which runs when the queue is empty: it drains the inbox, fires timers, runs steps, decides whether the
-// world is closed, and sleeps.
+// An executor: one thread's queue, timers, inbox and driver, and the switches between the tasks on it. Its own context
+// is the idle fiber, which runs when the queue is empty: it drains the inbox, fires timers, runs steps, decides
+// whether the world is closed, and sleeps.
 //
-// Every switch goes through jump(): the side that arrives first completes what the side that left had begun (a parking, or
-// the end of a task), see park.hpp. Owner thread only, but for enqueue().
+// Every switch goes through jump(): the side that arrives first completes what the side that left had begun (a
+// parking, or the end of a task), see park.hpp. Owner thread only, but for enqueue().
 #pragma once
 
 #include "base/inbox.hpp"
@@ -36,7 +36,7 @@ extern const Timer::Action park_timeout;
 struct ThreadContext {
     Executor *executor = nullptr; // null: a foreign thread
     Task *running = nullptr;
-    uint32_t no_switch = 0;       // depth of callbacks (tx, steps) in which nothing may block or switch
+    uint32_t no_switch = 0; // depth of callbacks (tx, steps) in which nothing may block or switch
     base::Prng prng{0};
 };
 

@@ -1,5 +1,5 @@
-// The end of a microthread under many interleavings: joined and detached by other threads while it ends. A process a run;
-// on real threads in other builds.
+// The end of a microthread under many interleavings: joined and detached by other threads while it ends. A process a
+// run; on real threads in other builds.
 #include "sched/test_sched.hpp"
 
 using namespace mc;
@@ -81,8 +81,8 @@ Test(JoinSys, two_threads_join, .timeout = 60) {
                 body);
 }
 
-// Goal: one joins, one detaches, the microthread ends: the joiner has the result or is told, the detacher succeeds or is
-// late, and exactly one of them has used the handle up. The slot then serves the next one, once.
+// Goal: one joins, one detaches, the microthread ends: the joiner has the result or is told, the detacher succeeds or
+// is late, and exactly one of them has used the handle up. The slot then serves the next one, once.
 Test(JoinSys, join_races_detach, .timeout = 60) {
     explore("JoinSys/join_races_detach", 5'000, [] {
         here();
@@ -90,16 +90,20 @@ Test(JoinSys, join_races_detach, .timeout = 60) {
         int32_t joined = 1;
         int32_t detached = 1;
         const mc_task_t task = start([] { return 9; });
-        Thread joiner([&] {
-            crowd.enter();
-            joined = join_until(task, MC_FOREVER);
-            crowd.leave();
-        }, "joiner");
-        Thread detacher([&] {
-            crowd.enter();
-            detached = detach(task);
-            crowd.leave();
-        }, "detacher");
+        Thread joiner(
+            [&] {
+                crowd.enter();
+                joined = join_until(task, MC_FOREVER);
+                crowd.leave();
+            },
+            "joiner");
+        Thread detacher(
+            [&] {
+                crowd.enter();
+                detached = detach(task);
+                crowd.leave();
+            },
+            "detacher");
         crowd.wait();
         check((joined == MC_OK && detached == MC_E_STALE) || (joined == MC_E_STALE && detached == MC_OK),
               "join %d, detach %d", joined, detached);
@@ -124,16 +128,18 @@ Test(JoinSys, a_deadline_races_the_end, .timeout = 60) {
             check(gate.acquire() == MC_OK, "not released");
             return 9;
         });
-        Thread joiner([&] {
-            crowd.enter();
-            int32_t result = 0;
-            int32_t status = join_until(task, in_ns(300 * (1 + choose(6))), &result);
-            gate.release();
-            if (status == MC_E_TIMEDOUT)
-                status = join_until(task, MC_FOREVER, &result);
-            check(status == MC_OK && result == 9, "status %d, result %d", status, result);
-            crowd.leave();
-        }, "joiner");
+        Thread joiner(
+            [&] {
+                crowd.enter();
+                int32_t result = 0;
+                int32_t status = join_until(task, in_ns(300 * (1 + choose(6))), &result);
+                gate.release();
+                if (status == MC_E_TIMEDOUT)
+                    status = join_until(task, MC_FOREVER, &result);
+                check(status == MC_OK && result == 9, "status %d, result %d", status, result);
+                crowd.leave();
+            },
+            "joiner");
         crowd.wait();
     });
 }
@@ -144,19 +150,23 @@ Test(JoinSys, spawned_here_joined_there, .timeout = 60) {
         here();
         Crowd crowd(2);
         sync::atomic<mc_task_t> handle{0};
-        Thread spawner([&] {
-            crowd.enter();
-            handle.store(start([] { return 4; }), sync::release);
-            crowd.leave();
-        }, "spawner");
-        Thread joiner([&] {
-            crowd.enter();
-            mc_task_t task;
-            while ((task = handle.load(sync::acquire)) == 0)
-                sync::thread_yield();
-            check(result_of(task) == 4, "another result");
-            crowd.leave();
-        }, "joiner");
+        Thread spawner(
+            [&] {
+                crowd.enter();
+                handle.store(start([] { return 4; }), sync::release);
+                crowd.leave();
+            },
+            "spawner");
+        Thread joiner(
+            [&] {
+                crowd.enter();
+                mc_task_t task;
+                while ((task = handle.load(sync::acquire)) == 0)
+                    sync::thread_yield();
+                check(result_of(task) == 4, "another result");
+                crowd.leave();
+            },
+            "joiner");
         crowd.wait();
     });
 }

@@ -23,7 +23,10 @@ int64_t cpu_ns() {
 template <class Body> void on_a_thread(Body body) { mc::testing::Thread thread(body); }
 
 // What half a second's sleep may cost: 2%, more where every instruction costs more.
-constexpr int64_t idle_budget_ns = (mc::testing::under_valgrind ? 300 : mc::testing::under_tsan || mc::testing::under_asan ? 50 : 10) * MC_MS;
+constexpr int64_t idle_budget_ns = (mc::testing::under_valgrind                          ? 300
+                                    : mc::testing::under_tsan || mc::testing::under_asan ? 50
+                                                                                         : 10) *
+                                   MC_MS;
 
 } // namespace
 
@@ -50,8 +53,8 @@ Test(Owner, waiting_costs_nothing) {
     cr_assert_eq(result_of(task), MC_OK);
 }
 
-// Goal: the same while the owner can not know whether the world is closed, since a thread that the runtime does not know is
-// asleep somewhere: it looks again and again, but ever more seldom.
+// Goal: the same while the owner can not know whether the world is closed, since a thread that the runtime does not
+// know is asleep somewhere: it looks again and again, but ever more seldom.
 Test(Owner, watching_an_open_world_costs_little) {
     Gate gate;
     here();
@@ -82,8 +85,8 @@ Test(Owner, the_first_thread_owns) {
     other.end();
 }
 
-// Goal: when the owner ends, its microthreads stay, with their handles, timers and waits; the next thread that comes owns
-// the runtime and runs them.
+// Goal: when the owner ends, its microthreads stay, with their handles, timers and waits; the next thread that comes
+// owns the runtime and runs them.
 Test(Owner, the_next_thread_takes_over) {
     static Gate gate;
     static mc_task_t waits, sleeps, fresh;
@@ -112,7 +115,8 @@ Test(Owner, the_next_thread_takes_over) {
     cr_assert_eq(ran, 1);
 }
 
-// Goal: a thread that was there as another stays another when the owner ends; the next new one takes over, and serves it.
+// Goal: a thread that was there as another stays another when the owner ends; the next new one takes over, and serves
+// it.
 Test(Owner, known_threads_stay_what_they_are) {
     Gate ready;
     Gate gate;

@@ -8,7 +8,8 @@
 namespace mc::sched {
 namespace {
 
-// While the timer is armed the task can not have left its wait (it cancels first), so the word still has the wait's epoch.
+// While the timer is armed the task can not have left its wait (it cancels first), so the word still has the wait's
+// epoch.
 uint64_t wait_ticket(Timer &timer) noexcept { return TaskWord::epoch_of(static_cast<Task &>(timer).word.look()); }
 
 void wait_timed_out(Timer &timer, uint64_t epoch, int64_t) noexcept {

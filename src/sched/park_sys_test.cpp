@@ -1,5 +1,5 @@
-// Parking under every interleaving: threads that wait without an executor, exhaustively; and microthreads on an owner that
-// other threads wake, the whole path through inbox and sleep, a process a run. On real threads in other builds.
+// Parking under every interleaving: threads that wait without an executor, exhaustively; and microthreads on an owner
+// that other threads wake, the whole path through inbox and sleep, a process a run. On real threads in other builds.
 #include "sched/test_sched.hpp"
 
 using namespace mc;
@@ -12,22 +12,28 @@ using mc::testing::expect_pass;
 using mc::testing::Search;
 using mc::testing::Thread;
 
-// --- without an executor ------------------------------------------------------------------------------------------------
+// --- without an executor
+// ------------------------------------------------------------------------------------------------
 
-// Goal: a thread that waits without a deadline is released, whatever comes first, and sees what the releaser did before.
+// Goal: a thread that waits without a deadline is released, whatever comes first, and sees what the releaser did
+// before.
 Test(ParkSys, a_release_is_never_missed) {
     expect_pass({.name = "ParkSys/a_release_is_never_missed", .preemptions = 3}, [] {
         Gate gate;
         Loner loner;
         Data<int> message(0);
-        Thread waiter([&] {
-            check(gate.acquire_on(loner.thread, MC_FOREVER, nullptr) == MC_OK, "not released");
-            check(message.get() == 1, "released before the message was there");
-        }, "waiter");
-        Thread releaser([&] {
-            message.set(1);
-            gate.release();
-        }, "releaser");
+        Thread waiter(
+            [&] {
+                check(gate.acquire_on(loner.thread, MC_FOREVER, nullptr) == MC_OK, "not released");
+                check(message.get() == 1, "released before the message was there");
+            },
+            "waiter");
+        Thread releaser(
+            [&] {
+                message.set(1);
+                gate.release();
+            },
+            "releaser");
     });
 }
 
@@ -39,11 +45,13 @@ Test(ParkSys, a_deadline_races_a_release) {
         int32_t status = 1;
         int32_t value = 0;
         {
-            Thread waiter([&] {
-                const int64_t deadline = sync::now_ns() + 1'000'000;
-                status = gate.acquire_on(loner.thread, deadline, nullptr, &value);
-                check(status != MC_E_TIMEDOUT || sync::now_ns() >= deadline, "too early");
-            }, "waiter");
+            Thread waiter(
+                [&] {
+                    const int64_t deadline = sync::now_ns() + 1'000'000;
+                    status = gate.acquire_on(loner.thread, deadline, nullptr, &value);
+                    check(status != MC_E_TIMEDOUT || sync::now_ns() >= deadline, "too early");
+                },
+                "waiter");
             Thread releaser([&] { gate.release(7); }, "releaser");
         }
         check(status == MC_OK || status == MC_E_TIMEDOUT, "status %d", status);
@@ -53,8 +61,8 @@ Test(ParkSys, a_deadline_races_a_release) {
     });
 }
 
-// Goal: two waiters, one of whom may time out, and two releases: each release is had once or kept, and the one without a
-// deadline is never left asleep.
+// Goal: two waiters, one of whom may time out, and two releases: each release is had once or kept, and the one without
+// a deadline is never left asleep.
 Test(ParkSys, two_waiters_two_releases) {
     expect_pass({.name = "ParkSys/two_waiters_two_releases", .preemptions = 1, .stale = 1, .spurious = 0}, [] {
         Gate gate;
@@ -64,10 +72,12 @@ Test(ParkSys, two_waiters_two_releases) {
             Thread first([&] { status = gate.acquire_on(hasty.thread, sync::now_ns() + 1'000'000, nullptr); }, "hasty");
             Thread second([&] { check(gate.acquire_on(patient.thread, MC_FOREVER, nullptr) == MC_OK, "not released"); },
                           "patient");
-            Thread releaser([&] {
-                gate.release();
-                gate.release();
-            }, "releaser");
+            Thread releaser(
+                [&] {
+                    gate.release();
+                    gate.release();
+                },
+                "releaser");
         }
         check(gate.kept() == (status == MC_E_TIMEDOUT), "status %d, kept %d", status, gate.kept());
     });
@@ -79,26 +89,31 @@ Test(ParkSys, waits_follow_each_other) {
         Gate first, second;
         Loner loner;
         Data<int> message(0);
-        Thread waiter([&] {
-            const int32_t early = first.acquire_on(loner.thread, sync::now_ns() + 1'000'000, nullptr);
-            check(second.acquire_on(loner.thread, MC_FOREVER, nullptr) == MC_OK, "not released");
-            check(message.get() == 1, "the first gate's waker has ended the wait at the second");
-            check(early == MC_OK || first.kept() <= 1, "kept");
-        }, "waiter");
+        Thread waiter(
+            [&] {
+                const int32_t early = first.acquire_on(loner.thread, sync::now_ns() + 1'000'000, nullptr);
+                check(second.acquire_on(loner.thread, MC_FOREVER, nullptr) == MC_OK, "not released");
+                check(message.get() == 1, "the first gate's waker has ended the wait at the second");
+                check(early == MC_OK || first.kept() <= 1, "kept");
+            },
+            "waiter");
         Thread one([&] { first.release(); }, "first");
-        Thread two([&] {
-            message.set(1);
-            second.release();
-        }, "second");
+        Thread two(
+            [&] {
+                message.set(1);
+                second.release();
+            },
+            "second");
     });
 }
 
-// --- the whole path -----------------------------------------------------------------------------------------------------
+// --- the whole path
+// -----------------------------------------------------------------------------------------------------
 
 namespace {
 
-// A microthread on the owner, which is the body's thread; other threads release it while the owner sleeps, falls asleep, or
-// has yet to begin.
+// A microthread on the owner, which is the body's thread; other threads release it while the owner sleeps, falls
+// asleep, or has yet to begin.
 void owner_and_releasers(int releasers, bool timed) {
     here();
     Known known;
@@ -158,39 +173,37 @@ Test(ParkSys, another_thread_wakes_a_microthread, .timeout = 60) {
 // Goal: the same with two threads, and with a deadline on the owner's heap that races them.
 Test(ParkSys, threads_and_a_deadline_race, .timeout = 60) {
     for (bool timed : {false, true})
-        expect_pass({.name = "ParkSys/threads_and_a_deadline_race",
-                     .search = Search::seeds,
-                     .seeds = 6'000,
-                     .isolate = true},
-                    [timed] { owner_and_releasers(2, timed); });
+        expect_pass(
+            {.name = "ParkSys/threads_and_a_deadline_race", .search = Search::seeds, .seeds = 6'000, .isolate = true},
+            [timed] { owner_and_releasers(2, timed); });
 }
 
 // Goal: the owner's own stack waits and is woken by a thread, and a thread by the owner, in turn.
 Test(ParkSys, owner_and_thread_wake_each_other, .timeout = 60) {
-    expect_pass({.name = "ParkSys/owner_and_thread_wake_each_other",
-                 .search = Search::seeds,
-                 .seeds = 6'000,
-                 .isolate = true},
-                [] {
-                    here();
-                    Known known;
-                    Gate there, back;
-                    Data<int> ball(0);
-                    Thread other([&] {
-                        known.arrive();
-                        for (int i = 0; i < 2; ++i) {
-                            check(there.acquire() == MC_OK, "not released");
-                            check(ball.get() == 2 * i + 1, "the ball is not there");
-                            ball.set(2 * i + 2);
-                            back.release();
-                        }
-                    }, "other");
-                    known.wait_for(1);
+    expect_pass(
+        {.name = "ParkSys/owner_and_thread_wake_each_other", .search = Search::seeds, .seeds = 6'000, .isolate = true},
+        [] {
+            here();
+            Known known;
+            Gate there, back;
+            Data<int> ball(0);
+            Thread other(
+                [&] {
+                    known.arrive();
                     for (int i = 0; i < 2; ++i) {
-                        ball.set(2 * i + 1);
-                        there.release();
-                        check(back.acquire() == MC_OK, "a false deadlock");
-                        check(ball.get() == 2 * i + 2, "the ball is not back");
+                        check(there.acquire() == MC_OK, "not released");
+                        check(ball.get() == 2 * i + 1, "the ball is not there");
+                        ball.set(2 * i + 2);
+                        back.release();
                     }
-                });
+                },
+                "other");
+            known.wait_for(1);
+            for (int i = 0; i < 2; ++i) {
+                ball.set(2 * i + 1);
+                there.release();
+                check(back.acquire() == MC_OK, "a false deadlock");
+                check(ball.get() == 2 * i + 2, "the ball is not back");
+            }
+        });
 }

@@ -42,7 +42,8 @@ Test(Park, waiters_are_first_in_first_out) {
     cr_assert_str_eq(order.c_str(), "abcde");
 }
 
-// Goal: handing over runs the waiter at once, out of turn; who handed over keeps its place before those that came later.
+// Goal: handing over runs the waiter at once, out of turn; who handed over keeps its place before those that came
+// later.
 Test(Park, handing_over_runs_the_waiter_at_once) {
     Gate gate;
     std::string order;
@@ -165,8 +166,8 @@ Test(Park, other_threads_wait_as_well) {
 
 namespace {
 
-// Microthreads and threads acquire with random patience; others release. In the end, what was released has been acquired
-// or is kept: no release went to a waiter that had timed out, none was counted twice.
+// Microthreads and threads acquire with random patience; others release. In the end, what was released has been
+// acquired or is kept: no release went to a waiter that had timed out, none was counted twice.
 struct Ledger {
     Gate gate;
     sync::atomic<uint64_t> acquired{0};

@@ -1,7 +1,8 @@
-// The queue of single-processor mode: a ring of runnable tasks in which the running one stays linked. The head is in turn;
-// a task that was handed the processor out of turn runs from its place in the ring. Owner executor only.
+// The queue of single-processor mode: a ring of runnable tasks in which the running one stays linked. The head is in
+// turn; a task that was handed the processor out of turn runs from its place in the ring. Owner executor only.
 //
-// That the running task stays linked makes a yield one pointer's step, and "who handed over keeps his place" nothing to do.
+// That the running task stays linked makes a yield one pointer's step, and "who handed over keeps his place" nothing
+// to do.
 #pragma once
 
 #include "base/assert.hpp"

@@ -26,14 +26,14 @@ struct Registry {
     // guarded by mutex
     Executor *executor = nullptr;
     bool owned = false;
-    bool ended = false;        // the owner's thread ended on a microthread's stack: the process is exiting
-    Task *foreign = nullptr;   // list
+    bool ended = false;      // the owner's thread ended on a microthread's stack: the process is exiting
+    Task *foreign = nullptr; // list
     uint32_t foreign_count = 0;
     bool hooked = false;
 };
 
 Registry registry;
-sync::atomic<Executor *> published{nullptr};  // registry.executor, for those who only wake or spawn
+sync::atomic<Executor *> published{nullptr}; // registry.executor, for those who only wake or spawn
 sync::atomic<uint32_t> in_forked_child{0};
 
 void link_foreign(Task *task) noexcept {
@@ -153,8 +153,8 @@ uint32_t count_threads() noexcept {
 #endif
 }
 
-// Under the registry's mutex. A sum over the words of all foreign threads, or 0 when one of them may still run. Words never
-// repeat, so two equal sums with nothing running in between mean one state; see world_is_closed.
+// Under the registry's mutex. A sum over the words of all foreign threads, or 0 when one of them may still run. Words
+// never repeat, so two equal sums with nothing running in between mean one state; see world_is_closed.
 bool all_blocked(uint64_t *signature) noexcept {
     *signature = 1;
     for (const Task *task = registry.foreign; task != nullptr; task = task->next) {
@@ -230,9 +230,10 @@ bool on_own_stack(const ThreadContext *thread, const void *pointer) noexcept {
     return address - reinterpret_cast<uintptr_t>(low) < size;
 }
 
-// Threads can not be stopped for a look, so we look twice. A task's word changes with every wait and never comes back: when
-// a thread is parked in the same wait at both looks, it was parked all the time between them; when all are, nobody ran at
-// the moment between the looks, and what anybody did before shows in the inbox, which is looked at after the first.
+// Threads can not be stopped for a look, so we look twice. A task's word changes with every wait and never comes back:
+// when a thread is parked in the same wait at both looks, it was parked all the time between them; when all are,
+// nobody ran at the moment between the looks, and what anybody did before shows in the inbox, which is looked at after
+// the first.
 bool world_is_closed(Executor &executor) noexcept {
     sync::lock_guard guard(registry.mutex);
     uint64_t first = 0;

@@ -1,6 +1,7 @@
 // The default runtime: one executor, whose owner is the thread that first needs it; and the threads that we know.
 //
-// Locks: the registry's mutex guards ownership and the list of foreign threads; nothing is called under it but the slab.
+// Locks: the registry's mutex guards ownership and the list of foreign threads; nothing is called under it but the
+// slab.
 #pragma once
 
 #include "sched/executor.hpp"
@@ -16,14 +17,13 @@ inline ThreadContext *current() noexcept { return static_cast<ThreadContext *>(s
 // Null on failure, with the code in *status: MC_E_FORKED or MC_E_NOMEM.
 ThreadContext *attach(int32_t *status) noexcept;
 
-// A known thread that must run the queue: when the thread that owned the runtime has ended, this one owns it from now on.
+// A known thread that must run the queue: when the thread that owned the runtime has ended, this one owns it from now
+// on.
 // Returns the thread's context, which may be another one then; not the owner's when somebody else is.
 ThreadContext *take_over(ThreadContext *thread) noexcept;
 
 // MC_OK, or MC_E_CONTEXT where a blocking call is not allowed (inside tx, on a step's stack).
-inline int32_t may_block(const ThreadContext &thread) noexcept {
-    return thread.no_switch == 0 ? MC_OK : MC_E_CONTEXT;
-}
+inline int32_t may_block(const ThreadContext &thread) noexcept { return thread.no_switch == 0 ? MC_OK : MC_E_CONTEXT; }
 
 // True in a forked child of a process that used the library.
 bool forked() noexcept;
@@ -37,8 +37,8 @@ bool on_own_stack(const ThreadContext *thread, const void *pointer) noexcept;
 // The default runtime's executor, or null when nobody has needed it yet.
 Executor *default_executor() noexcept;
 
-// True when nobody outside the executor could wake one of its tasks: every thread of the process is its owner or is known
-// and blocked in us without a deadline. Called by the owner with its queue, inbox and timers empty.
+// True when nobody outside the executor could wake one of its tasks: every thread of the process is its owner or is
+// known and blocked in us without a deadline. Called by the owner with its queue, inbox and timers empty.
 bool world_is_closed(Executor &executor) noexcept;
 
 } // namespace mc::sched

@@ -11,7 +11,8 @@ using mc::testing::expect_pass;
 using mc::testing::Search;
 using mc::testing::Thread;
 
-// Goal: before, while parking, while parked or after: a cancellation always ends the wait, and leaves nothing registered
+// Goal: before, while parking, while parked or after: a cancellation always ends the wait, and leaves nothing
+// registered
 // (the scope dies first here).
 Test(ScopeSys, a_cancellation_ends_the_wait) {
     expect_pass({.name = "ScopeSys/a_cancellation_ends_the_wait", .preemptions = 3, .stale = 1}, [] {
@@ -19,8 +20,9 @@ Test(ScopeSys, a_cancellation_ends_the_wait) {
         Loner loner;
         {
             Scope scope;
-            Thread waiter([&] { check(gate.acquire_on(loner.thread, MC_FOREVER, &scope) == MC_E_CANCELED, "why else"); },
-                          "waiter");
+            Thread waiter(
+                [&] { check(gate.acquire_on(loner.thread, MC_FOREVER, &scope) == MC_E_CANCELED, "why else"); },
+                "waiter");
             Thread canceller([&] { scope.cancel(); }, "canceller");
         }
         check(!gate.has_waiters(), "a waiter is left");
@@ -33,11 +35,13 @@ Test(ScopeSys, two_cancel_at_once) {
         Gate gate;
         Loner loner;
         Scope scope;
-        Thread waiter([&] {
-            check(gate.acquire_on(loner.thread, MC_FOREVER, &scope) == MC_E_CANCELED, "why else");
-            gate.release();
-            check(gate.acquire_on(loner.thread, MC_FOREVER, &scope) == MC_OK, "it need not wait");
-        }, "waiter");
+        Thread waiter(
+            [&] {
+                check(gate.acquire_on(loner.thread, MC_FOREVER, &scope) == MC_E_CANCELED, "why else");
+                gate.release();
+                check(gate.acquire_on(loner.thread, MC_FOREVER, &scope) == MC_OK, "it need not wait");
+            },
+            "waiter");
         Thread one([&] { scope.cancel(); }, "one");
         Thread two([&] { scope.cancel(); }, "two");
     });
@@ -51,7 +55,8 @@ Test(ScopeSys, cancel_release_and_deadline_race) {
         Scope scope;
         int32_t status = 1;
         {
-            Thread waiter([&] { status = gate.acquire_on(loner.thread, sync::now_ns() + 1'000'000, &scope); }, "waiter");
+            Thread waiter([&] { status = gate.acquire_on(loner.thread, sync::now_ns() + 1'000'000, &scope); },
+                          "waiter");
             Thread canceller([&] { scope.cancel(); }, "canceller");
             Thread releaser([&] { gate.release(); }, "releaser");
         }
@@ -85,8 +90,8 @@ Test(ScopeSys, a_cancelled_waiter_swallows_no_wake) {
     };
     expect_pass({.name = "ScopeSys/a_cancelled_waiter_swallows_no_wake", .preemptions = 1, .stale = 1, .spurious = 0},
                 body);
-    expect_pass(
-        {.name = "ScopeSys/a_cancelled_waiter_swallows_no_wake", .search = Search::seeds, .seeds = 10'000}, body);
+    expect_pass({.name = "ScopeSys/a_cancelled_waiter_swallows_no_wake", .search = Search::seeds, .seeds = 10'000},
+                body);
 }
 
 // Goal: a cancellation that comes late, for a wait that is over, ends no later wait of the same task.
@@ -95,13 +100,15 @@ Test(ScopeSys, a_late_cancellation_ends_nothing_else) {
         Gate gate;
         Loner loner;
         Scope scope;
-        Thread waiter([&] {
-            const int32_t status = gate.acquire_on(loner.thread, MC_FOREVER, &scope);
-            check(status == MC_OK || status == MC_E_CANCELED, "status %d", status);
-            if (status == MC_OK)
-                check(gate.acquire_on(loner.thread, sync::now_ns() + 1'000'000, nullptr) == MC_E_TIMEDOUT,
-                      "the old scope has ended a wait that is none of its own");
-        }, "waiter");
+        Thread waiter(
+            [&] {
+                const int32_t status = gate.acquire_on(loner.thread, MC_FOREVER, &scope);
+                check(status == MC_OK || status == MC_E_CANCELED, "status %d", status);
+                if (status == MC_OK)
+                    check(gate.acquire_on(loner.thread, sync::now_ns() + 1'000'000, nullptr) == MC_E_TIMEDOUT,
+                          "the old scope has ended a wait that is none of its own");
+            },
+            "waiter");
         Thread canceller([&] { scope.cancel(); }, "canceller");
         Thread releaser([&] { gate.release(); }, "releaser");
     });
@@ -115,13 +122,14 @@ Test(ScopeSys, two_waits_under_one_scope) {
         Scope scope, other_scope;
         Thread one([&] { check(gate.acquire_on(first.thread, MC_FOREVER, &scope) == MC_E_CANCELED, "one"); }, "one");
         Thread two([&] { check(gate.acquire_on(second.thread, MC_FOREVER, &scope) == MC_E_CANCELED, "two"); }, "two");
-        Thread three([&] {
-            check(other_gate.acquire_on(third.thread, MC_FOREVER, &other_scope) == MC_OK, "three");
-        }, "three");
-        Thread canceller([&] {
-            scope.cancel();
-            other_gate.release();
-        }, "canceller");
+        Thread three([&] { check(other_gate.acquire_on(third.thread, MC_FOREVER, &other_scope) == MC_OK, "three"); },
+                     "three");
+        Thread canceller(
+            [&] {
+                scope.cancel();
+                other_gate.release();
+            },
+            "canceller");
     });
 }
 
@@ -144,14 +152,18 @@ Test(ScopeSys, another_thread_cancels_a_microthread, .timeout = 60) {
                                 check(gate.acquire(in_ns(300)) == MC_E_TIMEDOUT, "ended by something old");
                         });
                         {
-                            Thread canceller([&] {
-                                known.arrive();
-                                scope.cancel();
-                            }, "canceller");
-                            Thread releaser([&] {
-                                known.arrive();
-                                gate.release();
-                            }, "releaser");
+                            Thread canceller(
+                                [&] {
+                                    known.arrive();
+                                    scope.cancel();
+                                },
+                                "canceller");
+                            Thread releaser(
+                                [&] {
+                                    known.arrive();
+                                    gate.release();
+                                },
+                                "releaser");
                             known.wait_for(2);
                             check(join_until(task, MC_FOREVER) == MC_OK, "no end");
                         }

@@ -130,8 +130,8 @@ Test(Scope, cancelling_twice_is_once) {
     cr_assert_eq(ended, 2);
 }
 
-// Goal: a wait that is over has left its scope, so a later cancellation ends neither the task's next wait nor touches the
-// old frame.
+// Goal: a wait that is over has left its scope, so a later cancellation ends neither the task's next wait nor touches
+// the old frame.
 Test(Scope, a_wait_that_is_over_has_left) {
     Gate gate;
     const mc_task_t task = start([&] {

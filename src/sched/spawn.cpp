@@ -13,8 +13,8 @@ namespace {
 sync::atomic<uint64_t> next_id{1};
 
 void log_crash(const Task &task, const char *what) noexcept {
-    base::log(MC_LOG_ERROR, MC_E_CRASHED, "microthread %" PRIu64 " \"%s\" ended by an exception: %s", task.id, task.name,
-              what);
+    base::log(MC_LOG_ERROR, MC_E_CRASHED, "microthread %" PRIu64 " \"%s\" ended by an exception: %s", task.id,
+              task.name, what);
 }
 
 int32_t run_body(Task &task) noexcept {

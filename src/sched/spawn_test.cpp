@@ -220,16 +220,20 @@ Test(Spawn, a_stack_is_given_back_after_the_last_switch) {
 // Goal: an exception ends the microthread alone: its result says so, the log names it, its stack is unwound.
 Test(Spawn, exceptions_end_the_microthread_alone) {
     static std::string logged;
-    base::set_log_hook([](void *, int32_t, int32_t code, const char *text) {
-        cr_assert_eq(code, MC_E_CRASHED);
-        logged = text;
-    }, nullptr);
+    base::set_log_hook(
+        [](void *, int32_t, int32_t code, const char *text) {
+            cr_assert_eq(code, MC_E_CRASHED);
+            logged = text;
+        },
+        nullptr);
     uint64_t unwound = 0;
-    const mc_task_t task = start([&] {
-        Witness witness{&unwound};
-        yield();
-        throw std::runtime_error("no luck");
-    }, "thrower");
+    const mc_task_t task = start(
+        [&] {
+            Witness witness{&unwound};
+            yield();
+            throw std::runtime_error("no luck");
+        },
+        "thrower");
     cr_assert_eq(result_of(task), MC_E_CRASHED);
     cr_assert_gt(unwound, 0u);
     cr_assert(logged.find("thrower") != std::string::npos && logged.find("no luck") != std::string::npos, "%s",
@@ -243,13 +247,15 @@ Test(Spawn, names_and_ids) {
     const std::string lengthy(100, 'n');
     uint64_t last_id = 0;
     for (const char *name : {"parser", lengthy.c_str(), static_cast<const char *>(nullptr)}) {
-        const mc_task_t task = start([&] {
-            const Task &self = *here().running;
-            const std::string cut = std::string(name == nullptr ? "" : name).substr(0, 31);
-            cr_assert_str_eq(self.name, cut.c_str());
-            cr_assert_gt(self.id, last_id);
-            last_id = self.id;
-        }, name);
+        const mc_task_t task = start(
+            [&] {
+                const Task &self = *here().running;
+                const std::string cut = std::string(name == nullptr ? "" : name).substr(0, 31);
+                cr_assert_str_eq(self.name, cut.c_str());
+                cr_assert_gt(self.id, last_id);
+                last_id = self.id;
+            },
+            name);
         cr_assert_eq(result_of(task), MC_OK);
     }
 }

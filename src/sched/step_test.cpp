@@ -35,8 +35,8 @@ Test(Step, takes_its_turn) {
     cr_assert_str_eq(order.c_str(), "astb");
 }
 
-// Goal: all steps run on one stack, the executor's, which is no microthread's and not the owner's; a step costs none of its
-// own.
+// Goal: all steps run on one stack, the executor's, which is no microthread's and not the owner's; a step costs none
+// of its own.
 Test(Step, runs_on_the_executors_context) {
     here();
     const uint64_t before = fiber::stack_counters().outside;

@@ -1,5 +1,5 @@
-// The hot half of the executor, inline: leaving a task, arriving at another, waking. What is promised stands in park.hpp and
-// executor.hpp; the cold half is executor.cpp.
+// The hot half of the executor, inline: leaving a task, arriving at another, waking. What is promised stands in
+// park.hpp and executor.hpp; the cold half is executor.cpp.
 #pragma once
 
 #include "sched/executor.hpp"
@@ -90,8 +90,8 @@ inline void wake_from(ThreadContext *thread, Task *task, TaskWord::Claim claim) 
         wake_elsewhere(executor, task);
 }
 
-// Wakes by running the task at once, out of turn, where that is possible (its executor is ours, nothing forbids a switch);
-// else as wake_from.
+// Wakes by running the task at once, out of turn, where that is possible (its executor is ours, nothing forbids a
+// switch); else as wake_from.
 inline void wake_handing_over(ThreadContext &thread, Task *task, TaskWord::Claim claim) noexcept {
     Executor *executor = thread.executor;
     if (executor == nullptr || task->executor != executor || thread.no_switch != 0 || claim != TaskWord::Claim::parked)

@@ -1,9 +1,9 @@
 // A task: what an executor runs. It lives in a type-stable slab apart from its stack, so that a late waker or a stale
 // handle always finds its words.
 //
-// Kinds: fiber (a microthread with a stack of its own), adopted (the stack of the thread that owns the executor), step (runs
-// to completion on the executor's own context), idle (that context), foreign (a thread that owns no executor; it waits on a
-// parker of its own).
+// Kinds: fiber (a microthread with a stack of its own), adopted (the stack of the thread that owns the executor), step
+// (runs to completion on the executor's own context), idle (that context), foreign (a thread that owns no executor; it
+// waits on a parker of its own).
 #pragma once
 
 #include "base/handle.hpp"

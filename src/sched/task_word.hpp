@@ -3,8 +3,8 @@
 //   63                          4  3         2..0
 //   | epoch                      | CLAIMED | phase |
 //
-// The epoch counts the task's waits and is never reset, also when the task's slot is reused: a waker that comes late, for
-// a wait that is over or for a task that is gone, finds another epoch and loses.
+// The epoch counts the task's waits and is never reset, also when the task's slot is reused: a waker that comes late,
+// for a wait that is over or for a task that is gone, finds another epoch and loses.
 //
 //   phase      who moves it on                        to
 //   idle       spawn                                  runnable            (the slot is free, or the task is new)
@@ -16,15 +16,16 @@
 //              (with every lock held under which the wait is registered, a plain store does: see park_quietly)
 //              the waker that holds the claim         notified
 //   notified   the executor, after the switch away    runnable, and it requeues the task
-//   parked     the waker that holds the claim         runnable, and it enqueues the task; or running, and it jumps to it
+//   parked     the waker that holds the claim         runnable, and it enqueues the task; or running, and it jumps to
+// it
 //
 // A wait ends by a claim: one CAS that sets CLAIMED under the epoch, in parking or parked. Of peer, death, timer, scope
 // and operation exactly one wins; it writes the wake reason, runs whatever must run with both parties held, then wakes.
 // Nobody else touches the word of a claimed task but the executor that parks it.
 //
 // Why parking and parked are two: the task registers while another stack already runs, and a waker may come between
-// "registered" and "its registers are saved". A word with one phase for both lets that waker resume a task that is still
-// registering. Rejected: a suspended flag beside the word (two words, two orders, one of them wrong).
+// "registered" and "its registers are saved". A word with one phase for both lets that waker resume a task that is
+// still registering. Rejected: a suspended flag beside the word (two words, two orders, one of them wrong).
 #pragma once
 
 #include "base/assert.hpp"
@@ -110,9 +111,9 @@ public:
 
     // The executor that dequeued the task, or the task when a foreign thread's wait has ended.
     void start() noexcept { set_phase(Phase::running); }
-    // As publish_parked, for a wait that is registered with nothing yet but what the locks guard that the caller holds and
-    // is about to give back: nobody can have claimed it, so the read-modify-write is saved. Must come before that unlock,
-    // or a claim between the two would be overwritten.
+    // As publish_parked, for a wait that is registered with nothing yet but what the locks guard that the caller holds
+    // and is about to give back: nobody can have claimed it, so the read-modify-write is saved. Must come before that
+    // unlock, or a claim between the two would be overwritten.
     void park_quietly(uint64_t epoch) noexcept { word_.store(make(epoch, Phase::parked), sync::release); }
 
     // The task, which stays in its queue (yield), or spawn.
@@ -139,7 +140,9 @@ private:
     static constexpr uint64_t claimed_bit = 8;
 
     static uint64_t make(uint64_t epoch, Phase phase) noexcept { return (epoch << 4) | static_cast<uint64_t>(phase); }
-    static uint64_t with(uint64_t word, Phase phase) noexcept { return (word & ~uint64_t{7}) | static_cast<uint64_t>(phase); }
+    static uint64_t with(uint64_t word, Phase phase) noexcept {
+        return (word & ~uint64_t{7}) | static_cast<uint64_t>(phase);
+    }
 
     // Phases without CLAIMED, in which only the caller writes the word.
     void set_phase(Phase phase) noexcept {

@@ -1,6 +1,6 @@
-// The task word under every interleaving: one parker, two or three wakers that each want to end its wait. What stands for
-// the task's stack and for the waker's message is plain data, so that a missing order is seen as a race. On real threads
-// in other builds.
+// The task word under every interleaving: one parker, two or three wakers that each want to end its wait. What stands
+// for the task's stack and for the waker's message is plain data, so that a missing order is seen as a race. On real
+// threads in other builds.
 #include "sched/task_word.hpp"
 
 #include "testing/systematic.hpp"
@@ -123,22 +123,26 @@ void race_once(int wakers) {
 
 } // namespace
 
-// Goal: of two wakers at most one wins; the task goes on once, with the message, and never before it has left its stack.
+// Goal: of two wakers at most one wins; the task goes on once, with the message, and never before it has left its
+// stack.
 Test(TaskWordSys, one_of_two_wakers_wins) {
-    testing::expect_pass({.name = "TaskWordSys/one_of_two_wakers_wins", .preemptions = 3, .stale = 1}, [] { race_once(2); });
+    testing::expect_pass({.name = "TaskWordSys/one_of_two_wakers_wins", .preemptions = 3, .stale = 1},
+                         [] { race_once(2); });
 }
 
 // Goal: the same with three.
 Test(TaskWordSys, one_of_three_wakers_wins) {
-    testing::expect_pass({.name = "TaskWordSys/one_of_three_wakers_wins", .stale = 1, .spurious = 0}, [] { race_once(3); });
+    testing::expect_pass({.name = "TaskWordSys/one_of_three_wakers_wins", .stale = 1, .spurious = 0},
+                         [] { race_once(3); });
 }
 
 // Goal: over several waits, a waker with the epoch of an older one never ends a newer one, and no wait is left out.
 Test(TaskWordSys, waits_follow_each_other) {
     testing::expect_pass({.name = "TaskWordSys/waits_follow_each_other", .preemptions = 1, .stale = 1},
                          [] { race(2, 2); });
-    testing::expect_pass({.name = "TaskWordSys/waits_follow_each_other", .search = testing::Search::seeds, .seeds = 3'000},
-                         [] { race(3, 3); });
+    testing::expect_pass(
+        {.name = "TaskWordSys/waits_follow_each_other", .search = testing::Search::seeds, .seeds = 3'000},
+        [] { race(3, 3); });
 }
 
 // Goal: a waker that kept the epoch of the first wait loses against the second, whichever phase that is in.
@@ -202,14 +206,16 @@ Test(TaskWordSys, foreign_threads_sleep_on_their_parker) {
         sync::atomic<uint64_t> registered{0};
         foreign.word.make_runnable();
         foreign.word.start();
-        Thread waker([&] {
-            uint64_t epoch;
-            while ((epoch = registered.load(sync::acquire)) == 0)
-                sync::thread_yield();
-            const Claim claim = foreign.word.try_claim(epoch);
-            check(claim != Claim::lost, "the only waker loses");
-            foreign.wake(claim);
-        }, "waker");
+        Thread waker(
+            [&] {
+                uint64_t epoch;
+                while ((epoch = registered.load(sync::acquire)) == 0)
+                    sync::thread_yield();
+                const Claim claim = foreign.word.try_claim(epoch);
+                check(claim != Claim::lost, "the only waker loses");
+                foreign.wake(claim);
+            },
+            "waker");
         registered.store(foreign.word.begin_park(), sync::release);
         if (foreign.word.publish_parked() == Publish::parked)
             foreign.wait();

@@ -91,16 +91,14 @@ Test(TaskWord, only_the_first_claim_of_this_wait_wins) {
             In word(state);
             const bool wins = of == epoch && (state == parking || state == parked);
             const Claim claim = word.try_claim(of);
-            cr_assert_eq(claim, !wins              ? Claim::lost
-                                : state == parking ? Claim::parking
-                                                   : Claim::parked);
+            cr_assert_eq(claim, !wins ? Claim::lost : state == parking ? Claim::parking : Claim::parked);
             cr_assert(is_at(word, State{state.phase, state.claimed || wins}));
             cr_assert_eq(word.try_claim(of), Claim::lost);
         }
 }
 
-// Goal: what the holder of a claim may do: in parking leave the task to its parker, in parked enqueue it or run it. A claim
-// won in parking may be woken after the parker has published.
+// Goal: what the holder of a claim may do: in parking leave the task to its parker, in parked enqueue it or run it. A
+// claim won in parking may be woken after the parker has published.
 Test(TaskWord, wakes_by_phase) {
     In while_parking(parking_claimed);
     cr_assert_eq(while_parking.wake(Claim::parking), Wake::parker_requeues);
@@ -140,8 +138,8 @@ Test(TaskWord, publishes_by_phase) {
     cr_assert(is_at(quiet, parked));
 }
 
-// Goal: each wait has an epoch of its own, and nothing but a wait changes it: not running, yielding, ending, nor the next
-// life of the slot.
+// Goal: each wait has an epoch of its own, and nothing but a wait changes it: not running, yielding, ending, nor the
+// next life of the slot.
 Test(TaskWord, epochs_go_on) {
     In word(running);
     word.make_runnable();

@@ -1,5 +1,5 @@
-// For this room's tests: the calling thread in the runtime, microthreads and threads from lambdas, and the simplest thing
-// that can be waited for.
+// For this room's tests: the calling thread in the runtime, microthreads and threads from lambdas, and the simplest
+// thing that can be waited for.
 #pragma once
 
 #include "sched/spawn.hpp"
@@ -39,7 +39,8 @@ inline void yield() {
 
 inline void sleep_ms(int64_t ms) { cr_assert_eq(sleep_until(here(), in_ms(ms), nullptr), MC_E_TIMEDOUT); }
 
-// --- microthreads -------------------------------------------------------------------------------------------------------
+// --- microthreads
+// -------------------------------------------------------------------------------------------------------
 
 template <class Body> int32_t run_body(void *argument) {
     auto *body = static_cast<Body *>(argument);
@@ -88,7 +89,8 @@ inline int32_t result_of(mc_task_t task) {
     return result;
 }
 
-// --- threads ------------------------------------------------------------------------------------------------------------
+// --- threads
+// ------------------------------------------------------------------------------------------------------------
 
 // Another OS thread. end() waits for it so that our microthreads can run meanwhile.
 class Other {
@@ -112,8 +114,8 @@ private:
     mc::testing::Thread thread_;
 };
 
-// Runs the body in a forked child, which has one thread: in a test process of Criterion's there are two, so that no world
-// is closed. To be called before the library is used.
+// Runs the body in a forked child, which has one thread: in a test process of Criterion's there are two, so that no
+// world is closed. To be called before the library is used.
 template <class Body> void in_a_process_of_one_thread(Body body) {
     const pid_t child = fork();
     cr_assert_geq(child, 0);
@@ -139,8 +141,8 @@ struct Loner {
     }
 };
 
-// Threads that the runtime knows. In the systematic build it counts no others, so each arrives before the owner waits for it
-// with no other end in sight.
+// Threads that the runtime knows. In the systematic build it counts no others, so each arrives before the owner waits
+// for it with no other end in sight.
 struct Known {
     sync::atomic<uint32_t> count{0};
     void arrive() {
@@ -153,7 +155,8 @@ struct Known {
     }
 };
 
-// --- something to wait for ----------------------------------------------------------------------------------------------
+// --- something to wait for
+// ----------------------------------------------------------------------------------------------
 
 // A counting semaphore, made of park and wake as everything that blocks is. Any thread. A release is given to the first
 // waiter that can still be claimed, or kept.

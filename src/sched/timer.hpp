@@ -1,6 +1,6 @@
-// Timers: an intrusive pairing heap (Fredman, Sedgewick, Sleator and Tarjan, 1986) an executor, under a lock that its owner
-// takes without contention. Arming is one comparison, cancelling needs no search, nothing allocates. Equal deadlines fire
-// in the order in which they were armed.
+// Timers: an intrusive pairing heap (Fredman, Sedgewick, Sleator and Tarjan, 1986) an executor, under a lock that its
+// owner takes without contention. Arming is one comparison, cancelling needs no search, nothing allocates. Equal
+// deadlines fire in the order in which they were armed.
 //
 // Arm and cancel: any thread. Whoever takes due timers runs them, with the lock given back. A timer belongs to the heap
 // while it is armed; taking it gives it to the taker, which is why cancel() tells whether it came in time.
@@ -30,13 +30,13 @@ struct Timer {
     uint64_t order = 0;
     Timer *child = nullptr;   // the first of those that fire later
     Timer *sibling = nullptr; // the next one
-    Timer *back = nullptr;    // the sibling before, or the parent of a first child; the root's is itself; null: not armed
+    Timer *back = nullptr; // the sibling before, or the parent of a first child; the root's is itself; null: not armed
 };
 
 class TimerHeap {
 public:
-    // Any thread. A deadline before the last fire_due's time is raised to that. True: the timer is the earliest now, so a
-    // sleeping owner must be woken.
+    // Any thread. A deadline before the last fire_due's time is raised to that. True: the timer is the earliest now,
+    // so a sleeping owner must be woken.
     bool arm(Timer &timer) noexcept;
 
     // Any thread. False: the timer is not armed (any more): it has been taken, and its action runs or has run.

@@ -97,7 +97,8 @@ void random_history(uint32_t timers, uint32_t steps, uint32_t spread, uint64_t s
 
 } // namespace
 
-// Goal: whatever is armed and cancelled, what is due fires once, by deadline, and of equal deadlines in the order of arming.
+// Goal: whatever is armed and cancelled, what is due fires once, by deadline, and of equal deadlines in the order of
+// arming.
 Test(TimerHeap, random_history_matches_a_sorted_reference) {
     for (uint64_t seed = 1; seed <= 20 * mc::testing::scale(); ++seed) {
         random_history(50, 3'000, 10, seed);
@@ -170,8 +171,8 @@ Test(TimerHeap, far_end_of_time_beside_near) {
     cr_assert(heap.empty());
 }
 
-// Goal: heaps that are one long list (a million armed in order or in reverse, whose first is then taken) are dealt with on
-// a small stack: nothing recurses.
+// Goal: heaps that are one long list (a million armed in order or in reverse, whose first is then taken) are dealt
+// with on a small stack: nothing recurses.
 Test(TimerHeap, long_lists_need_no_stack, .timeout = 60) {
     const int count = mc::testing::under_valgrind ? 100'000 : 1'000'000;
     for (int order : {1, -1}) {
@@ -191,8 +192,8 @@ Test(TimerHeap, long_lists_need_no_stack, .timeout = 60) {
     }
 }
 
-// Goal: an action gets the ticket that its timer had when it was taken, may arm its own timer again, and may cancel or arm
-// others.
+// Goal: an action gets the ticket that its timer had when it was taken, may arm its own timer again, and may cancel or
+// arm others.
 Test(TimerHeap, actions_may_use_the_heap) {
     static TimerHeap heap;
     static Alarm beat, victim, late;
@@ -220,8 +221,8 @@ Test(TimerHeap, actions_may_use_the_heap) {
     cr_assert_eq(Alarm::fired.back(), &late);
 }
 
-// Goal: an action that arms a timer which is due already does not keep the heap firing for ever, nor does it keep what was
-// due before from firing now.
+// Goal: an action that arms a timer which is due already does not keep the heap firing for ever, nor does it keep what
+// was due before from firing now.
 Test(TimerHeap, newly_armed_due_timers_wait_for_the_next_call) {
     static TimerHeap heap;
     static Alarm first, second, new_one;

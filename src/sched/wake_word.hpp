@@ -7,9 +7,10 @@
 //   notified  --announce--> running    (announce returns false)
 //   notified  --awake-----> running
 //
-// A waker first publishes its work, then exchanges the word; the executor looks for work, then announces. Both go through
-// read-modify-writes of one word, so one of them is first: if the waker is, announce finds notified; if the executor is,
-// the waker finds parked. A waker that only looked at the word, or published after the exchange, would strand its work.
+// A waker first publishes its work, then exchanges the word; the executor looks for work, then announces. Both go
+// through read-modify-writes of one word, so one of them is first: if the waker is, announce finds notified; if the
+// executor is, the waker finds parked. A waker that only looked at the word, or published after the exchange, would
+// strand its work.
 #pragma once
 
 #include "base/sync.hpp"
@@ -27,7 +28,8 @@ public:
         // last look before the announcement.
         if (word_.compare_exchange_strong(seen, parked, sync::acq_rel, sync::acquire))
             return true;
-        // An exchange, not a store: another waker may have come since, and its work must be seen by the look that follows.
+        // An exchange, not a store: another waker may have come since, and its work must be seen by the look that
+        // follows.
         (void)word_.exchange(running, sync::acquire); // acquire: pairs with wake's release
         return false;
     }

@@ -78,8 +78,9 @@ Test(WakeWordSys, one_producer_is_never_missed) {
 
 // Goal: two producers, whose wakes may fall into one: neither is missed. That takes three preemptions and a stale read.
 Test(WakeWordSys, two_producers_are_never_missed) {
-    testing::expect_pass({.name = "WakeWordSys/two_producers_are_never_missed", .preemptions = 3, .stale = 1, .spurious = 0},
-                         [] { exchange(2, 1, sync::no_deadline); });
+    testing::expect_pass(
+        {.name = "WakeWordSys/two_producers_are_never_missed", .preemptions = 3, .stale = 1, .spurious = 0},
+        [] { exchange(2, 1, sync::no_deadline); });
     testing::expect_pass(
         {.name = "WakeWordSys/two_producers_are_never_missed", .search = testing::Search::seeds, .seeds = 20'000},
         [] { exchange(2, 2, sync::no_deadline); });

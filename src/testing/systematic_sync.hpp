@@ -46,22 +46,34 @@ public:
         return compare_exchange(expected, desired, success, failure, true);
     }
 
-    T fetch_add(T operand, order o) noexcept requires Integer<T> {
+    T fetch_add(T operand, order o) noexcept
+        requires Integer<T>
+    {
         return sys::running() ? rmw(sys::Rmw::add, bits(operand), o) : word_.fetch_add(operand, o);
     }
-    T fetch_sub(T operand, order o) noexcept requires Integer<T> {
+    T fetch_sub(T operand, order o) noexcept
+        requires Integer<T>
+    {
         return sys::running() ? rmw(sys::Rmw::sub, bits(operand), o) : word_.fetch_sub(operand, o);
     }
-    T fetch_or(T operand, order o) noexcept requires Integer<T> {
+    T fetch_or(T operand, order o) noexcept
+        requires Integer<T>
+    {
         return sys::running() ? rmw(sys::Rmw::bit_or, bits(operand), o) : word_.fetch_or(operand, o);
     }
-    T fetch_and(T operand, order o) noexcept requires Integer<T> {
+    T fetch_and(T operand, order o) noexcept
+        requires Integer<T>
+    {
         return sys::running() ? rmw(sys::Rmw::bit_and, bits(operand), o) : word_.fetch_and(operand, o);
     }
-    T fetch_add(std::ptrdiff_t operand, order o) noexcept requires std::is_pointer_v<T> {
+    T fetch_add(std::ptrdiff_t operand, order o) noexcept
+        requires std::is_pointer_v<T>
+    {
         return sys::running() ? rmw(sys::Rmw::add, scaled(operand), o) : word_.fetch_add(operand, o);
     }
-    T fetch_sub(std::ptrdiff_t operand, order o) noexcept requires std::is_pointer_v<T> {
+    T fetch_sub(std::ptrdiff_t operand, order o) noexcept
+        requires std::is_pointer_v<T>
+    {
         return sys::running() ? rmw(sys::Rmw::sub, scaled(operand), o) : word_.fetch_sub(operand, o);
     }
 

@@ -126,10 +126,10 @@ template <class A, class B> Sides sides(const A &left, const B &right) {
 // whatever standard error's buffer or lock is in the middle of.
 [[noreturn]] inline void leave(const Where &where, const Sides &values, const char *message) {
     char line[512];
-    const int printed =
-        std::snprintf(line, sizeof line, "%s:%d: assertion failed: %s%s%s%s%s%s%s\n", where.file, where.line,
-                      where.expression, values.left[0] == '\0' ? "" : "\n    left:  ", values.left,
-                      values.left[0] == '\0' ? "" : "\n    right: ", values.right, *message == '\0' ? "" : "\n    ", message);
+    const int printed = std::snprintf(
+        line, sizeof line, "%s:%d: assertion failed: %s%s%s%s%s%s%s\n", where.file, where.line, where.expression,
+        values.left[0] == '\0' ? "" : "\n    left:  ", values.left,
+        values.left[0] == '\0' ? "" : "\n    right: ", values.right, *message == '\0' ? "" : "\n    ", message);
     const auto length = printed < 0 ? 0 : static_cast<std::size_t>(printed);
     if (write(STDERR_FILENO, line, length < sizeof line ? length : sizeof line - 1) < 0) {
         // Nobody to tell; the status says it.
@@ -141,8 +141,8 @@ template <class A, class B> Sides sides(const A &left, const B &right) {
 
 [[noreturn]] inline void fail(const Where &where, const Sides &values) { leave(where, values, ""); }
 
-[[noreturn]] [[gnu::format(printf, 3, 4)]] inline void fail(const Where &where, const Sides &values,
-                                                            const char *format, ...) {
+[[noreturn]] [[gnu::format(printf, 3, 4)]] inline void fail(const Where &where, const Sides &values, const char *format,
+                                                            ...) {
     char message[256];
     va_list args;
     va_start(args, format);
@@ -206,7 +206,8 @@ inline Sides texts(const char *left, const char *right) {
 #define MC_TEST_ASSERT_(condition, text, ...)                                                                          \
     do {                                                                                                               \
         if (!(condition)) [[unlikely]]                                                                                 \
-            ::mc::testing::fail(MC_TEST_WHERE_(text), ::mc::testing::Sides{} __VA_OPT__(, ) __VA_ARGS__);              \
+            ::mc::testing::fail(                                                                                       \
+                MC_TEST_WHERE_(text), ::mc::testing::Sides {} __VA_OPT__(, ) __VA_ARGS__);                             \
     } while (0)
 #define MC_TEST_COMPARE_(comparison, op, left, right, ...)                                                             \
     ::mc::testing::compare<::mc::testing::comparison>(MC_TEST_WHERE_(#left " " op " " #right), left,                   \
@@ -290,10 +291,9 @@ template <class... Message> [[noreturn]] void skip(Message... message) {
 
 #define Test(suite, name, ...)                                                                                         \
     static void mc_test_##suite##_##name##_run();                                                                      \
-    static ::mc::testing::Case mc_test_##suite##_##name##_case{                                                        \
-        #suite, #name, mc_test_##suite##_##name##_run, ::mc::testing::Options{__VA_ARGS__}, nullptr};                  \
-    static const ::mc::testing::Registration mc_test_##suite##_##name##_registration{                                  \
-        mc_test_##suite##_##name##_case};                                                                              \
+    static ::mc::testing::Case mc_test_##suite##_##name##_case{#suite, #name, mc_test_##suite##_##name##_run,          \
+                                                               ::mc::testing::Options{__VA_ARGS__}, nullptr};          \
+    static const ::mc::testing::Registration mc_test_##suite##_##name##_registration{mc_test_##suite##_##name##_case}; \
     static void mc_test_##suite##_##name##_run()
 
 #endif

@@ -1,6 +1,6 @@
-// The test runner under the sanitizers and Valgrind: forks a process for each test, kills it at its deadline, judges how
-// it ended. Criterion's does not start under ThreadSanitizer, and judges a test before its process has exited, so that
-// a leak which is found at exit fails nothing there.
+// The test runner under the sanitizers and Valgrind: forks a process for each test, kills it at its deadline, judges
+// how it ended. Criterion's does not start under ThreadSanitizer, and judges a test before its process has exited, so
+// that a leak which is found at exit fails nothing there.
 //
 // Called by nobody: it has main(). The parent has one thread and never runs a test, so that what a child inherits is
 // clean. Children lead a process group each, so that a kill also gets what a test forked, and die with the parent.
@@ -67,7 +67,8 @@ double now() {
 }
 
 [[noreturn]] void usage(int status) {
-    std::fprintf(status == 0 ? stdout : stderr, "options: --filter 'Suite/test*'  --timeout SECONDS  -j N  --list  --verbose\n");
+    std::fprintf(status == 0 ? stdout : stderr,
+                 "options: --filter 'Suite/test*'  --timeout SECONDS  -j N  --list  --verbose\n");
     std::exit(status);
 }
 

@@ -284,8 +284,8 @@ ChannelRef make_channel(unsigned kind) {
     }
     channel->capacity = kind == 2 ? 0 : 2;
     channel->drops = kind == 3;
-    REQUIRE(mc_chan_create(0, sizeof(int), static_cast<uint32_t>(channel->capacity), channel->drops ? drop_int : nullptr,
-                           nullptr, &channel->handle) == MC_OK);
+    REQUIRE(mc_chan_create(0, sizeof(int), static_cast<uint32_t>(channel->capacity),
+                           channel->drops ? drop_int : nullptr, nullptr, &channel->handle) == MC_OK);
     REQUIRE(mc_chan_writer(channel->handle, &channel->w) == MC_OK);
     REQUIRE(mc_chan_reader(channel->handle, &channel->r) == MC_OK);
     ++channel->references[0];
