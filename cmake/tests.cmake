@@ -41,6 +41,9 @@ function(mcrt_add_test name target)
         # One test at a time: with more, Criterion loses the timeout of a test beside which a shorter one runs out. CTest
         # runs the entries side by side instead.
         set(args --verbose -j1)
+        if(MC_TEST_FILTER)
+            list(APPEND args --filter ${MC_TEST_FILTER})
+        endif()
     endif()
     add_test(NAME ${name} COMMAND ${memcheck} $<TARGET_FILE:${target}> ${args})
     mcrt_test_properties(${name})

@@ -20,7 +20,7 @@ void explore(const char *name, uint64_t seeds, const std::function<void()> &body
 
 // Goal: one thread wakes the owner in the end, after waiting itself in between: with a deadline, or for the other one.
 Test(ClosedWorldSys, no_false_deadlock, .timeout = 60) {
-    explore("ClosedWorldSys/no_false_deadlock", 6'000, [] {
+    explore("ClosedWorldSys/no_false_deadlock", 1'500, [] {
         here();
         Gate owner, between;
         Known known;
@@ -47,7 +47,7 @@ Test(ClosedWorldSys, no_false_deadlock, .timeout = 60) {
 // Goal: two that wake each other for a while, so that at any look one of them may be parked and the other about to
 // park: they are never both blocked, though no look at one moment shows it.
 Test(ClosedWorldSys, threads_that_take_turns, .timeout = 60) {
-    explore("ClosedWorldSys/threads_that_take_turns", 6'000, [] {
+    explore("ClosedWorldSys/threads_that_take_turns", 1'500, [] {
         here();
         Gate owner, ping, pong;
         Known known;
@@ -79,7 +79,7 @@ Test(ClosedWorldSys, threads_that_take_turns, .timeout = 60) {
 
 // Goal: a thread hands its task to a new one and leaves; the new one attaches, waits with a deadline, wakes the owner.
 Test(ClosedWorldSys, threads_that_come_and_go, .timeout = 60) {
-    explore("ClosedWorldSys/threads_that_come_and_go", 6'000, [] {
+    explore("ClosedWorldSys/threads_that_come_and_go", 1'500, [] {
         here();
         Gate owner, relay;
         Known known;
@@ -94,7 +94,7 @@ Test(ClosedWorldSys, threads_that_come_and_go, .timeout = 60) {
             [&] {
                 known.arrive();
                 check(relay.acquire() == MC_OK, "not released");
-                check(sleep_until(here(), in_ns(6'000), nullptr) == MC_E_TIMEDOUT, "no sleep");
+                check(sleep_until(here(), in_ns(1'500), nullptr) == MC_E_TIMEDOUT, "no sleep");
                 owner.release();
             },
             "second");
@@ -105,7 +105,7 @@ Test(ClosedWorldSys, threads_that_come_and_go, .timeout = 60) {
 
 // Goal: a microthread that is woken from outside, and another with a deadline, keep the world open for the owner.
 Test(ClosedWorldSys, microthreads_on_their_way_keep_it_open, .timeout = 60) {
-    explore("ClosedWorldSys/microthreads_on_their_way_keep_it_open", 5'000, [] {
+    explore("ClosedWorldSys/microthreads_on_their_way_keep_it_open", 1'500, [] {
         here();
         Gate owner, relay;
         Known known;
@@ -130,7 +130,7 @@ Test(ClosedWorldSys, microthreads_on_their_way_keep_it_open, .timeout = 60) {
 Test(ClosedWorldSys, a_true_deadlock_is_told, .timeout = 60) {
     if (!mc::testing::systematic)
         return; // a test process has threads of its own; closed_world_test.cpp has the real one
-    explore("ClosedWorldSys/a_true_deadlock_is_told", 5'000, [] {
+    explore("ClosedWorldSys/a_true_deadlock_is_told", 1'500, [] {
         here();
         Gate owner, gate;
         Known known;

@@ -71,7 +71,7 @@ Test(JoinSys, two_threads_join, .timeout = 60) {
         check(got.load(sync::relaxed) == 1 && stale.load(sync::relaxed) == 1, "not one each");
         check(join_until(task, MC_NOW) == MC_E_STALE, "the handle is still good");
     };
-    explore("JoinSys/two_threads_join", 5'000, body);
+    explore("JoinSys/two_threads_join", 1'500, body);
     expect_pass({.name = "JoinSys/two_threads_join",
                  .preemptions = 1,
                  .stale = 0,
@@ -84,7 +84,7 @@ Test(JoinSys, two_threads_join, .timeout = 60) {
 // Goal: one joins, one detaches, the microthread ends: the joiner has the result or is told, the detacher succeeds or
 // is late, and exactly one of them has used the handle up. The slot then serves the next one, once.
 Test(JoinSys, join_races_detach, .timeout = 60) {
-    explore("JoinSys/join_races_detach", 5'000, [] {
+    explore("JoinSys/join_races_detach", 1'500, [] {
         here();
         Crowd crowd(2);
         int32_t joined = 1;
@@ -120,7 +120,7 @@ Test(JoinSys, join_races_detach, .timeout = 60) {
 
 // Goal: a join with a deadline races the end: a result or a timeout; after a timeout the handle is still good.
 Test(JoinSys, a_deadline_races_the_end, .timeout = 60) {
-    explore("JoinSys/a_deadline_races_the_end", 5'000, [] {
+    explore("JoinSys/a_deadline_races_the_end", 1'500, [] {
         here();
         Crowd crowd(1);
         Gate gate;
@@ -146,7 +146,7 @@ Test(JoinSys, a_deadline_races_the_end, .timeout = 60) {
 
 // Goal: a thread spawns, another joins through the handle that it is given, the owner runs: the joiner sees the result.
 Test(JoinSys, spawned_here_joined_there, .timeout = 60) {
-    explore("JoinSys/spawned_here_joined_there", 5'000, [] {
+    explore("JoinSys/spawned_here_joined_there", 1'500, [] {
         here();
         Crowd crowd(2);
         sync::atomic<mc_task_t> handle{0};

@@ -138,7 +138,7 @@ Test(ScopeSys, another_thread_cancels_a_microthread, .timeout = 60) {
     for (bool timed : {false, true})
         expect_pass({.name = "ScopeSys/another_thread_cancels_a_microthread",
                      .search = Search::seeds,
-                     .seeds = 4'000,
+                     .seeds = 1'000,
                      .isolate = true},
                     [timed] {
                         here();
