@@ -26,6 +26,8 @@ void play(const std::filesystem::path &file) {
 
 int play_corpus(const std::filesystem::path &directory) {
     int count = 0;
+    if (!std::filesystem::exists(directory))
+        return 0;
     for (const auto &entry : std::filesystem::directory_iterator(directory)) {
         play(entry.path());
         ++count;

@@ -65,7 +65,7 @@ MC_EXTERN_C_BEGIN
 
 enum {
     MC_OK = 0,
-#define MC_STATUS_ENUM_(name, code, text) MC_E_##name = code,
+#define MC_STATUS_ENUM_(name, code, text) MC_E_##name = (code),
     MC_STATUS_TABLE(MC_STATUS_ENUM_)
 #undef MC_STATUS_ENUM_
         MC_STATUS_LAST_ = -100024

@@ -5,7 +5,7 @@
 
 namespace mc::base {
 
-void set_log_hook(mc_log_fn hook, void *user) noexcept;
+void set_log_hook(mc_log_fn call, void *user) noexcept;
 
 // Around a fork: the child finds the hook whole and the lock free.
 void log_before_fork() noexcept;

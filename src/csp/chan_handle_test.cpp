@@ -2,6 +2,7 @@
 // endpoints, alone and beside csp channels in one alt.
 #include "csp/test_csp.hpp"
 
+#include <algorithm>
 #include <vector>
 
 using namespace mc::csp::testing;
@@ -67,10 +68,13 @@ Test(ChanHandle, random) {
         const mc_chan_t word = mc_random() >> (i % 50);
         if (i % 1000 == 0) {
             expect_stale(word);
-            expect_stale((word << 32) | (chans[0] & 0xffff'ffff));
+            if (const mc_chan_t other = (word << 32) | (chans[0] & 0xffff'ffff); other != chans[0])
+                expect_stale(other);
         }
         cr_assert_eq(mc_recv_try(word, nullptr), MC_E_STALE);
-        cr_assert_eq(mc_chan_destroy((word << 32) | (chans[0] & 0xf000'0000) | (word & 0xff)), MC_E_STALE);
+        const mc_chan_t near = (word << 32) | (chans[0] & 0xf000'0000) | (word & 0xff);
+        if (std::find(chans.begin(), chans.end(), near) == chans.end()) // a small word can be one of them
+            cr_assert_eq(mc_chan_destroy(near), MC_E_STALE);
     }
     for (mc_chan_t chan : chans)
         cr_assert_eq(mc_chan_destroy(chan), MC_OK);

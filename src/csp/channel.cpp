@@ -96,10 +96,10 @@ bool Channel::close(Side side) noexcept {
     return was_open;
 }
 
-bool Channel::close_if(uint32_t wanted, Side side, bool *was_closed) noexcept {
+bool Channel::close_if(uint32_t expected, Side side, bool *was_closed) noexcept {
     Waiters woken;
     lock_.lock();
-    if (generation.load(sync::relaxed) != wanted) {
+    if (generation.load(sync::relaxed) != expected) {
         lock_.unlock();
         return false;
     }
@@ -110,10 +110,10 @@ bool Channel::close_if(uint32_t wanted, Side side, bool *was_closed) noexcept {
     return true;
 }
 
-bool Channel::destroy_if(uint32_t wanted) noexcept {
+bool Channel::destroy_if(uint32_t expected) noexcept {
     Waiters woken;
     lock_.lock();
-    if (generation.load(sync::relaxed) != wanted) {
+    if (generation.load(sync::relaxed) != expected) {
         lock_.unlock();
         return false;
     }
@@ -121,7 +121,8 @@ bool Channel::destroy_if(uint32_t wanted) noexcept {
     pin();                     // the two releases below would collect it under our hands
     for (Side side : {writer_side, reader_side})
         if (!closed(side))
-            close_locked(side, woken);
+            mark_closed(side);
+    claim_dead(woken); // one death, one order
     finish_close(reader_side, woken);
     release(writer_side);
     release(reader_side);
@@ -133,10 +134,14 @@ bool Channel::destroy_if(uint32_t wanted) noexcept {
 
 // Before the waiters are claimed: a racing arm that came after them would park on a dead channel for ever.
 void Channel::close_locked(Side side, Waiters &woken) noexcept {
+    mark_closed(side);
+    claim_dead(woken);
+}
+
+void Channel::mark_closed(Side side) noexcept {
     special_ |= closed_bit(side);
     if (side == reader_side || timer_ == nullptr)
         alive[side].fetch_sub(1, sync::relaxed);
-    claim_dead(woken);
 }
 
 void Channel::claim_dead(Waiters &woken) noexcept {

@@ -82,8 +82,8 @@ public:
     bool release(Side side) noexcept;       // false: it has been released
     bool close(Side side) noexcept;         // false: it was closed
     // --- by handle: false when the generation is another one
-    bool close_if(uint32_t generation, Side side, bool *was_closed) noexcept;
-    bool destroy_if(uint32_t generation) noexcept;
+    bool close_if(uint32_t expected, Side side, bool *was_closed) noexcept;
+    bool destroy_if(uint32_t expected) noexcept;
 
     // --- under the lock
     bool released(Side side) const noexcept { return references_[side].load(sync::relaxed) == 0; }
@@ -154,6 +154,7 @@ private:
     uint32_t buffered() const noexcept { return elements_ == nullptr ? 0 : elements_->count; }
     Can look_special(Side side, Waiter **peer) noexcept;
     void close_locked(Side side, Waiters &woken) noexcept;
+    void mark_closed(Side side) noexcept;
     void claim_dead_on(Waiters &waiters, Waiters &woken) noexcept;
     bool drop_reference(Side side, uint32_t keep, uint32_t *left) noexcept;
     void claim_dead(Waiters &woken) noexcept;

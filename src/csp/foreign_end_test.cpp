@@ -176,3 +176,49 @@ Test(ForeignEnd, while_there_is_no_owner, .timeout = 20) {
     csp_writer_release(w);
     csp_reader_release(r);
 }
+
+// Goal: a thread that was one of many takes over by csp_run or csp_schedule once there is no owner, and runs what is left;
+// then main is one of many.
+Test(ForeignEnd, a_known_thread_takes_over, .timeout = 20) {
+    static csp_reader r;
+    static csp_writer w;
+    static int ran;
+    static mc::sync::atomic<int32_t> stage{0};
+    const auto wait_for = [](int32_t wanted) {
+        while (stage.load(mc::sync::acquire) < wanted)
+            sched_yield();
+    };
+    PosixThread thread([&] {
+        wait_for(1);
+        csp_yield(); // known from here on
+        stage.store(2, mc::sync::release);
+        wait_for(3);
+        cr_assert_eq(csp_run(), 0);
+        cr_assert_eq(ran, 1);
+        spawn([] { ++ran; });
+        cr_assert_eq(ran, 2); // at once: it owns the runtime
+        int value = 0;
+        cr_assert_eq(csp_recv_until(r, &value, mc_after(MC_MS)), MC_E_TIMEDOUT);
+        stage.store(4, mc::sync::release);
+        cr_assert_eq(csp_recv(r, &value), 1); // main is one of many now
+        cr_assert_eq(value, 6);
+        csp_schedule();
+        cr_assert_eq(ran, 3);
+    });
+    PosixThread owner([&] {
+        cr_assert_eq(csp_chan(&w, &r, copy_int), 1);
+        spawn_at_tail([] { ++ran; });
+        stage.store(1, mc::sync::release);
+        wait_for(2);
+    });
+    owner.join();
+    stage.store(3, mc::sync::release);
+    wait_for(4);
+    spawn([] { ++ran; });
+    int value = 6;
+    cr_assert_eq(csp_send(w, &value), 1);
+    thread.join();
+    csp_writer_release(w);
+    csp_reader_release(r);
+    cr_assert_eq(csp__internal__channel_count(0), 0);
+}

@@ -232,6 +232,42 @@ Test(Order, close_wakes_dead_mode_of_both_ends_last) {
     cr_assert_eq(trace.substr(0, 6), std::string("w1 w2 "), "woke %s", trace.c_str());
 }
 
+// Goal: the same of a destruction, which ends both ends at once, with elements buffered or not.
+Test(Order, destroy_wakes_dead_mode_last_in_the_order_in_which_it_came) {
+    World world;
+    for (uint32_t buffered : {0u, 1u}) {
+        mc_chan_t chan = 0;
+        csp_writer w = nullptr;
+        csp_reader r = nullptr;
+        const int value = 1;
+        cr_assert_eq(mc_chan_create(0, sizeof(int), 1, nullptr, nullptr, &chan), MC_OK);
+        cr_assert_eq(mc_chan_writer(chan, &w), MC_OK);
+        cr_assert_eq(mc_chan_reader(chan, &r), MC_OK);
+        const auto vulture = [](const csp_chanop &op, const char *name) {
+            return [op, name] {
+                cr_assert_eq(csp_prialt(&op, 1, 0), -1);
+                mark(name);
+            };
+        };
+        spawn(vulture(dies(r), "vr1"));
+        spawn(vulture(dies(w), "vw1"));
+        spawn(vulture(dies(r), "vr2"));
+        if (buffered != 0)
+            cr_assert_eq(mc_send(chan, &value), MC_OK);
+        spawn([&] {
+            int mine = 2;
+            cr_assert_eq(buffered != 0 ? mc_send(chan, &mine) : mc_recv(chan, &mine), MC_E_STALE);
+            mark("waiter");
+        });
+        cr_assert_eq(mc_chan_destroy(chan), MC_OK);
+        csp_yield();
+        expect_trace("waiter vr1 vw1 vr2 ");
+        trace.clear();
+        csp_writer_release(w);
+        csp_reader_release(r);
+    }
+}
+
 // Goal: with nowait nothing switches: the receiver joins the tail.
 Test(Order, nowait_never_switches) {
     World world;

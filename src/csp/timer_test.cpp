@@ -275,6 +275,24 @@ Test(Timer, a_sleep_for_ever_is_a_block) {
     cr_assert_not(woke);
 }
 
+// Goal: a timer that never fires is no pending timer: nothing waits for it, and a closed world is closed.
+Test(Timer, one_that_never_fires_is_not_pending, .timeout = 10) {
+    in_process_with_one_thread([] {
+        alarm(8); // a hang is a failure, and leaves nobody behind
+        World world;
+        csp_reader after = csp_after(MC_FOREVER), tick = csp_tick(MC_FOREVER);
+        cr_assert_eq(csp_run(), 0);
+        csp_schedule();
+        Chan chan;
+        const csp_chanop ops[] = {receives(chan.r), receives(after)};
+        cr_assert_eq(alt(ops), MC_E_DEADLOCK);
+        cr_assert_eq(csp_recv(tick, nullptr), MC_E_DEADLOCK);
+        cr_assert_eq(csp_recv_until(after, nullptr, mc_after(MC_MS)), MC_E_TIMEDOUT);
+        csp_reader_release(after);
+        csp_reader_release(tick);
+    });
+}
+
 // Goal: timers fire within a few milliseconds while the queue is kept busy: by yields, and by hand-overs alone.
 Test(Timer, fire_while_the_queue_is_busy) {
     World world;

@@ -104,6 +104,34 @@ Test(Cadence, endless_beginnings) {
     });
 }
 
+namespace {
+
+struct Opener : Timer {
+    Gate *gate = nullptr;
+    static void fire(Timer &timer, uint64_t, int64_t) { static_cast<Opener &>(timer).gate->release(); }
+    static constexpr Action open{nullptr, fire};
+};
+
+} // namespace
+
+// Goal: a timer that another thread arms, earlier than what the owner sleeps for, wakes the owner in time.
+Test(Cadence, timers_armed_by_another_thread) {
+    Gate gate;
+    Opener opener;
+    here();
+    opener.gate = &gate;
+    opener.action = &Opener::open;
+    Other other([&] {
+        sleep_ms(10); // the owner is asleep by now
+        opener.deadline_ns = in_ms(5);
+        executor().arm(opener);
+    });
+    const int64_t start_ns = sync::now_ns();
+    cr_assert_eq(gate.acquire(in_ms(5'000)), MC_OK);
+    cr_assert_lt(sync::now_ns() - start_ns, 2 * MC_SEC);
+    other.end();
+}
+
 // Goal: after a time of short turns, in which the queue is looked at seldom, long turns do not make it look more seldom
 // still: a timer is late by a few turns, not by all that were planned.
 Test(Cadence, long_turns_after_short_ones) {

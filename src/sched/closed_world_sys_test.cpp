@@ -125,6 +125,32 @@ Test(ClosedWorldSys, microthreads_on_their_way_keep_it_open, .timeout = 60) {
     });
 }
 
+// Goal: a thread wakes the owner, or one of its microthreads, and then waits for ever itself: that it is seen blocked means
+// that what it did before is seen as well.
+Test(ClosedWorldSys, a_thread_that_wakes_and_then_blocks, .timeout = 60) {
+    for (bool by_microthread : {false, true})
+        explore("ClosedWorldSys/a_thread_that_wakes_and_then_blocks", 1'500, [by_microthread] {
+            here();
+            Gate owner, relay, end;
+            Known known;
+            if (by_microthread)
+                run_now([&] {
+                    check(relay.acquire() == MC_OK, "not released");
+                    owner.release();
+                });
+            Thread other(
+                [&] {
+                    known.arrive();
+                    (by_microthread ? relay : owner).release();
+                    check(end.acquire() == MC_OK, "not released");
+                },
+                "other");
+            known.wait_for(1);
+            check(owner.acquire() == MC_OK, "a false deadlock");
+            end.release();
+        });
+}
+
 // Goal: when all that is left waits for ever, the owner is told, and nobody else; the thread goes on once it is
 // released.
 Test(ClosedWorldSys, a_true_deadlock_is_told, .timeout = 60) {

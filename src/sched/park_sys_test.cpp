@@ -119,7 +119,7 @@ namespace {
 void owner_and_releasers(int releasers, bool timed) {
     here();
     Known known;
-    Gate gate;
+    Gate gate(choose(2) == 1);
     Data<int> message(0);
     sync::atomic<uint32_t> ended{0};
     int32_t status = 1;
@@ -208,4 +208,88 @@ Test(ParkSys, owner_and_thread_wake_each_other, .timeout = 60) {
                 check(ball.get() == 2 * i + 2, "the ball is not back");
             }
         });
+}
+
+// Goal: a waker touches nothing of a thread that it has woken but the parker: the thread may be gone at once, and its slot
+// a microthread's, which must not be enqueued a second time.
+Test(ParkSys, a_woken_thread_may_be_gone_at_once, .timeout = 60) {
+    expect_pass({.name = "ParkSys/a_woken_thread_may_be_gone_at_once",
+                 .search = Search::seeds,
+                 .seeds = 1'500,
+                 .isolate = true},
+                [] {
+                    here();
+                    Known known;
+                    Gate gate, done;
+                    int ran = 0;
+                    Thread waiter(
+                        [&] {
+                            known.arrive();
+                            check(gate.acquire() == MC_OK, "not released");
+                        },
+                        "waiter");
+                    Thread waker(
+                        [&] {
+                            known.arrive();
+                            while (!gate.has_waiters())
+                                sync::thread_yield();
+                            gate.release();
+                        },
+                        "waker");
+                    Thread spawner(
+                        [&] {
+                            known.arrive();
+                            waiter.join();
+                            for (int i = 0; i < 2; ++i)
+                                start([&] {
+                                    ++ran;
+                                    done.release();
+                                });
+                        },
+                        "spawner");
+                    known.wait_for(3);
+                    for (int i = 0; i < 2; ++i)
+                        check(done.acquire() == MC_OK, "a false deadlock");
+                    yield();
+                    check(ran == 2, "%d of 2 ran", ran);
+                    check(executor().queue().holds_only(here().running), "somebody is left in the queue");
+                });
+}
+
+namespace {
+
+struct Opener : Timer {
+    Gate &gate;
+    Opener(Gate &opens, int64_t at) : gate(opens) {
+        action = &open;
+        deadline_ns = at;
+    }
+    static void fire(Timer &timer, uint64_t, int64_t) { static_cast<Opener &>(timer).gate.release(); }
+    static constexpr Action open{nullptr, fire};
+};
+
+} // namespace
+
+// Goal: a timer that another thread arms, earlier than what the owner sleeps for, wakes the owner in time.
+Test(ParkSys, another_thread_arms_a_timer, .timeout = 60) {
+    expect_pass({.name = "ParkSys/another_thread_arms_a_timer",
+                 .search = Search::seeds,
+                 .seeds = 1'000,
+                 .timeouts = 0,
+                 .isolate = true,
+                 .real_runs = 20},
+                [] {
+                    here();
+                    Gate gate;
+                    Opener opener(gate, in_ns(3'000));
+                    Thread armer(
+                        [&] {
+                            here();
+                            executor().arm(opener);
+                        },
+                        "armer");
+                    const int64_t start_ns = sync::now_ns();
+                    check(gate.acquire(in_ms(1'000)) == MC_OK, "not released");
+                    check(sync::now_ns() - start_ns < 500 * MC_MS, "the owner overslept");
+                });
 }

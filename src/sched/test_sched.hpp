@@ -162,6 +162,9 @@ struct Known {
 // waiter that can still be claimed, or kept.
 class Gate {
 public:
+    // one_lock: its waits without deadline and scope park quietly (see park.hpp), or like all others.
+    explicit Gate(bool one_lock = true) : one_lock_(one_lock) {}
+
     // MC_OK, or why the wait ended; value is the releaser's.
     int32_t acquire(int64_t deadline_ns = MC_FOREVER, Scope *scope = nullptr, int32_t *value = nullptr) {
         return acquire_on(here(), deadline_ns, scope, value);
@@ -175,6 +178,7 @@ public:
         }
         Waiting waiting(commit, deadline_ns, scope);
         waiting.gate = this;
+        waiting.one_lock = one_lock_;
         const WakeReason reason = park(thread, waiting);
         if (reason == WakeReason::ready) {
             if (value != nullptr)
@@ -238,8 +242,9 @@ private:
         auto &self = static_cast<Waiting &>(parking);
         self.node.task = self.task;
         self.node.epoch = self.epoch;
-        self.gate->waiters_.push_back(&self.node);
-        self.gate->lock_.unlock();
+        Gate &gate = *self.gate;
+        gate.waiters_.push_back(&self.node);
+        gate.lock_.unlock(); // nothing of the waiter's frame is touched from here on
     }
 
     // Under the lock. Who can not be claimed has timed out, or was cancelled, and unlinks itself.
@@ -254,6 +259,7 @@ private:
         return nullptr;
     }
 
+    const bool one_lock_;
     base::Spinlock lock_;
     // guarded by lock_
     base::List<Node> waiters_;

@@ -121,7 +121,7 @@ Test(TimerSys, rearming_races_cancel) {
 Test(TimerSys, the_owner_does_not_oversleep) {
     expect_pass({.name = "TimerSys/the_owner_does_not_oversleep", .preemptions = 3, .stale = 1, .timeouts = 0}, [] {
         TimerHeap heap;
-        Alarm far(1'000'000'000'000), near(20);
+        Alarm far(INT64_MAX / 2), near(20);
         sync::atomic<uint32_t> woken{0};
         far.content.set(1);
         near.content.set(1);
