@@ -125,8 +125,8 @@ Test(ClosedWorldSys, microthreads_on_their_way_keep_it_open, .timeout = 60) {
     });
 }
 
-// Goal: a thread wakes the owner, or one of its microthreads, and then waits for ever itself: that it is seen blocked means
-// that what it did before is seen as well.
+// Goal: a thread wakes the owner, or one of its microthreads, and then waits for ever itself: that it is seen blocked
+// means that what it did before is seen as well.
 Test(ClosedWorldSys, a_thread_that_wakes_and_then_blocks, .timeout = 60) {
     for (bool by_microthread : {false, true})
         explore("ClosedWorldSys/a_thread_that_wakes_and_then_blocks", 1'500, [by_microthread] {
