@@ -8,6 +8,7 @@
 #include "testing/test.hpp"
 
 #include <mc/runtime.h>
+#include <memory>
 
 #include <cstdint>
 #include <sys/wait.h>
@@ -43,13 +44,12 @@ inline void sleep_ms(int64_t ms) { cr_assert_eq(sleep_until(here(), in_ms(ms), n
 // -------------------------------------------------------------------------------------------------------
 
 template <class Body> int32_t run_body(void *argument) {
-    auto *body = static_cast<Body *>(argument);
+    const std::unique_ptr<Body> body(static_cast<Body *>(argument)); // also when it throws
     int32_t result = MC_OK;
     if constexpr (std::is_void_v<decltype((*body)())>)
         (*body)();
     else
         result = (*body)();
-    delete body;
     return result;
 }
 
