@@ -17,7 +17,7 @@ namespace {
 #if defined(__SANITIZE_THREAD__)
 // ThreadSanitizer starts threads of its own, now one, now two. They can be told by their blocking even SIGSEGV.
 [[maybe_unused]] bool is_tool_thread(const char *tid) noexcept {
-    char path[64];
+    char path[320];
     std::snprintf(path, sizeof path, "/proc/self/task/%s/status", tid);
     FILE *file = std::fopen(path, "r");
     if (file == nullptr)
