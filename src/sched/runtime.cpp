@@ -15,7 +15,8 @@ namespace mc::sched {
 namespace {
 
 #if defined(__SANITIZE_THREAD__)
-// ThreadSanitizer starts threads of its own, now one, now two. They can be told by their blocking even SIGSEGV.
+// ThreadSanitizer starts threads of its own, now one, now two. They block even SIGSEGV, as only a thread does that is just
+// being made; but that one has not slept yet, and they sleep most of the time.
 [[maybe_unused]] bool is_tool_thread(const char *tid) noexcept {
     char path[320];
     std::snprintf(path, sizeof path, "/proc/self/task/%s/status", tid);
@@ -24,10 +25,13 @@ namespace {
         return false;
     char line[128];
     unsigned long long blocked = 0;
-    while (std::fgets(line, sizeof line, file) != nullptr && std::sscanf(line, "SigBlk: %llx", &blocked) != 1) {
+    unsigned long long sleeps = 0;
+    while (std::fgets(line, sizeof line, file) != nullptr) {
+        (void)std::sscanf(line, "SigBlk: %llx", &blocked);
+        (void)std::sscanf(line, "voluntary_ctxt_switches: %llu", &sleeps);
     }
     std::fclose(file);
-    return (blocked >> (SIGSEGV - 1) & 1) != 0;
+    return (blocked >> (SIGSEGV - 1) & 1) != 0 && sleeps > 0;
 }
 #else
 [[maybe_unused]] bool is_tool_thread(const char *) noexcept { return false; }

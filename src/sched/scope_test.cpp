@@ -186,7 +186,7 @@ Test(Scope, another_thread_cancels_the_owner) {
 // Goal: cancellations, releases and deadlines race on microthreads and threads: every release is had once or kept.
 Test(Scope, cancellations_lose_no_release, .timeout = 60) {
     if (mc::testing::systematic)
-        return; // there, real threads are not counted before they attach, so the owner may be told of a deadlock
+        return;   // there, real threads are not counted before they attach, so the owner may be told of a deadlock
     (void)here(); // the owner, whoever of the threads calls first
     Gate gate;
     sync::atomic<int> acquired{0};
