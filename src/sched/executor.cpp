@@ -16,6 +16,12 @@ constexpr uint32_t max_poll_interval = 61;  // switches
 constexpr int64_t poll_period_ns = 200'000; // what the interval aims at
 constexpr int64_t first_closed_check_ns = 1'000'000;
 constexpr int64_t last_closed_check_ns = 1'000'000'000;
+#if defined(__SANITIZE_THREAD__)
+constexpr uint32_t closed_looks_needed =
+    8; // its own threads look like new ones of the program's: wait until those have come
+#else
+constexpr uint32_t closed_looks_needed = 1;
+#endif
 constexpr uint64_t idle_stack_bytes = 65'536; // steps run there
 
 } // namespace
@@ -224,6 +230,7 @@ void Executor::idle_loop() noexcept {
             run_step(head);
         } else {
             closed_check_ns_ = 0;
+            closed_looks_ = 0;
             jump(next_task());
         }
     }
@@ -251,7 +258,8 @@ bool Executor::owner_waits_for_ever() const noexcept {
 void Executor::sleep() noexcept {
     int64_t until = timers_.earliest();
     if (until == INT64_MAX && owner_waits_for_ever()) {
-        if (world_is_closed(*this)) {
+        closed_looks_ = world_is_closed(*this) ? closed_looks_ + 1 : 0;
+        if (closed_looks_ >= closed_looks_needed) {
             (void)claim_and_wake(owner_, TaskWord::epoch_of(owner_->word.look()), WakeReason::deadlock, 0);
             return;
         }

@@ -112,6 +112,7 @@ private:
     uint32_t switches_left_ = 1; // until the next poll
     uint32_t poll_interval_ = 1; // in switches; adapts to what a switch costs here
     int64_t last_poll_ns_ = 0;
+    uint32_t closed_looks_ = 0;   // how often in a row the world was found closed
     int64_t closed_check_ns_ = 0; // how long to sleep before asking again whether the world is closed
     Task *owner_ = nullptr;
     Task *idle_ = nullptr;
