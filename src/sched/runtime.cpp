@@ -15,7 +15,7 @@ namespace mc::sched {
 namespace {
 
 #if defined(__SANITIZE_THREAD__)
-// ThreadSanitizer starts threads of its own, now one, now two. They block even SIGSEGV, as only a thread does that is just
+// ThreadSanitizer starts threads of its own, none, one or two. They block even SIGSEGV, as only a thread does that is just
 // being made; but that one has not slept yet, and they sleep most of the time.
 [[maybe_unused]] bool is_tool_thread(const char *tid) noexcept {
     char path[320];
@@ -33,8 +33,19 @@ namespace {
     std::fclose(file);
     return (blocked >> (SIGSEGV - 1) & 1) != 0 && sleeps > 0;
 }
+
+// Too few at worst.
+[[maybe_unused]] uint32_t count_tool_threads() noexcept {
+    uint32_t count = 0;
+    if (DIR *directory = opendir("/proc/self/task")) {
+        while (const dirent *entry = readdir(directory))
+            count += entry->d_name[0] != '.' && is_tool_thread(entry->d_name);
+        closedir(directory);
+    }
+    return count;
+}
 #else
-[[maybe_unused]] bool is_tool_thread(const char *) noexcept { return false; }
+[[maybe_unused]] uint32_t count_tool_threads() noexcept { return 0; }
 #endif
 
 // A thread that owns no executor. Its task is on the registry's list through next and prev, since it is in no queue.
@@ -162,11 +173,14 @@ uint32_t count_threads() noexcept {
 #else
     const int before = errno; // a wait of the caller's is no reason to change it
     uint32_t count = 0;
-    if (DIR *directory = opendir("/proc/self/task")) {
-        while (const dirent *entry = readdir(directory))
-            count += entry->d_name[0] != '.' && !is_tool_thread(entry->d_name);
-        closedir(directory);
+    // The kernel's own count: a listing of /proc/self/task stops short when a thread ends under it.
+    if (FILE *file = std::fopen("/proc/self/status", "r")) {
+        char line[128];
+        while (std::fgets(line, sizeof line, file) != nullptr && std::sscanf(line, "Threads: %u", &count) != 1) {
+        }
+        std::fclose(file);
     }
+    count -= count_tool_threads();
     errno = before;
     return count;
 #endif
