@@ -119,7 +119,9 @@ Test(Park, a_woken_wait_leaves_no_timer) {
 // Goal: sleepers wake in the order of their deadlines, and equal deadlines in the order of falling asleep.
 Test(Park, sleepers_wake_by_deadline) {
     std::string order;
-    const int64_t base_ns = in_ms(5);
+    const int64_t wait_ms =
+        mc::testing::under_tsan || mc::testing::under_valgrind ? 1000 : 5; // all must be asleep by then
+    const int64_t base_ns = in_ms(wait_ms);
     const auto sleeper = [&](char name, int64_t at) {
         run_now([&order, name, at] {
             cr_assert_eq(sleep_until(here(), at, nullptr), MC_E_TIMEDOUT);
@@ -131,7 +133,7 @@ Test(Park, sleepers_wake_by_deadline) {
     sleeper('d', base_ns + 2);
     sleeper('b', base_ns + 1);
     sleeper('e', base_ns + 2);
-    sleep_ms(10);
+    sleep_ms(wait_ms + 5);
     cr_assert_str_eq(order.c_str(), "abcde");
 }
 
