@@ -111,8 +111,7 @@ csp_reader start_timer(int64_t first_ns, int64_t period_ns, const char *call) no
 
 } // namespace
 
-// --- microthreads
-// -----------------------------------------------------------------------------------------------------
+// --- microthreads ---
 
 int csp_spawn(csp_entry_f entry, void *data) noexcept {
     if (entry == nullptr)
@@ -194,8 +193,7 @@ void csp_sleep_until(int64_t deadline_ns) noexcept {
         (void)fail("csp_sleep_until", status);
 }
 
-// --- channels
-// ---------------------------------------------------------------------------------------------------------
+// --- channels ---
 
 int csp_chan(csp_writer *w, csp_reader *r, void (*tx)(void *src, void *dst)) noexcept {
     if (w == nullptr || r == nullptr)

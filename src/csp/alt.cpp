@@ -1,12 +1,10 @@
 #include "csp/alt.hpp"
 
 #include "base/alloc.hpp"
-#include "base/log.hpp"
 #include "csp/elements.hpp"
 #include "csp/transfer.hpp"
 
 #include <algorithm>
-#include <cinttypes>
 
 namespace mc::csp {
 namespace {

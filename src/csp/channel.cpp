@@ -39,8 +39,7 @@ Channel *Channel::create(Transfer transfer, Elements *elements, TimerSource *tim
     return channel;
 }
 
-// --- ends
-// -------------------------------------------------------------------------------------------------------------
+// --- ends ---
 
 // A count that is 0 is never written: the slot may be serving another channel at that moment.
 bool Channel::add_reference(Side side) noexcept {
@@ -223,8 +222,7 @@ bool Channel::set_name(const char *text) noexcept {
     return true;
 }
 
-// --- messages
-// ---------------------------------------------------------------------------------------------------------
+// --- messages ---
 
 Channel::Can Channel::look_special(Side side, Waiter **peer) noexcept {
     if (dead_to(side))

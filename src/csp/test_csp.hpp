@@ -17,8 +17,7 @@
 
 namespace mc::csp::testing {
 
-// --- microthreads and threads
-// -------------------------------------------------------------------------------------------
+// --- microthreads and threads ---
 
 // Bodies that have begun and not ended. Any thread.
 inline sync::atomic<int32_t> bodies{0};
@@ -87,8 +86,7 @@ template <class Body> void in_process_with_one_thread(Body body) {
     cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child's status is %x", static_cast<unsigned>(status));
 }
 
-// --- what happened
-// --------------------------------------------------------------------------------------------------------
+// --- what happened ---
 
 // Who ran when: words, a space after each. The owner's thread only.
 inline std::string trace;
@@ -136,8 +134,7 @@ public:
     int expected_lines = 0;
 };
 
-// --- channels
-// ---------------------------------------------------------------------------------------------------------------
+// --- channels ---
 
 constexpr int from_null = -77; // what arrives when the sender's message is null
 

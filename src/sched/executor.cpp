@@ -17,8 +17,8 @@ constexpr int64_t poll_period_ns = 200'000; // what the interval aims at
 constexpr int64_t first_closed_check_ns = 1'000'000;
 constexpr int64_t last_closed_check_ns = 1'000'000'000;
 #if defined(__SANITIZE_THREAD__)
-constexpr uint32_t closed_looks_needed =
-    8; // its own threads look like new ones of the program's: wait until those have come
+// Its own threads look like new ones of the program's: wait until those have come.
+constexpr uint32_t closed_looks_needed = 8;
 #else
 constexpr uint32_t closed_looks_needed = 1;
 #endif
@@ -86,8 +86,7 @@ void Executor::release_thread() noexcept {
     thread_ = ThreadContext{};
 }
 
-// --- switches
-// ---------------------------------------------------------------------------------------------------------
+// --- switches ---
 
 Executor &Executor::arrive_new(fiber::Context *previous) noexcept { return arrive(previous); }
 
@@ -138,8 +137,7 @@ void Executor::reap(Task *ended) noexcept {
     task_left(*ended, &task_cache_);
 }
 
-// --- parking and waking
-// -----------------------------------------------------------------------------------------------
+// --- parking and waking ---
 
 WakeReason park(ThreadContext &thread, Parking &parking) noexcept {
     Task *task = thread.running;
@@ -159,8 +157,7 @@ WakeReason park(ThreadContext &thread, Parking &parking) noexcept {
     return reason;
 }
 
-// --- queue, inbox, timers
-// ---------------------------------------------------------------------------------------------
+// --- queue, inbox, timers ---
 
 void Executor::enqueue_from_outside(Task *task) noexcept {
     inbox_.push(task);
@@ -214,8 +211,7 @@ bool Executor::run_once() noexcept {
     return queue_.others_to_run(self) || !timers_.empty();
 }
 
-// --- the idle context
-// -------------------------------------------------------------------------------------------------
+// --- the idle context ---
 
 void Executor::idle_entry(fiber::Context *previous) noexcept { arrive(previous).idle_loop(); }
 

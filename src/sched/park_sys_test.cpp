@@ -14,8 +14,7 @@ using mc::testing::expect_pass;
 using mc::testing::Search;
 using mc::testing::Thread;
 
-// --- without an executor
-// ------------------------------------------------------------------------------------------------
+// --- without an executor ---
 
 // Goal: a thread that waits without a deadline is released, whatever comes first, and sees what the releaser did
 // before.
@@ -109,8 +108,7 @@ Test(ParkSys, waits_follow_each_other) {
     });
 }
 
-// --- the whole path
-// -----------------------------------------------------------------------------------------------------
+// --- the whole path ---
 
 namespace {
 

@@ -40,8 +40,7 @@ inline void yield() {
 
 inline void sleep_ms(int64_t ms) { cr_assert_eq(sleep_until(here(), in_ms(ms), nullptr), MC_E_TIMEDOUT); }
 
-// --- microthreads
-// -------------------------------------------------------------------------------------------------------
+// --- microthreads ---
 
 template <class Body> int32_t run_body(void *argument) {
     const std::unique_ptr<Body> body(static_cast<Body *>(argument)); // also when it throws
@@ -89,8 +88,7 @@ inline int32_t result_of(mc_task_t task) {
     return result;
 }
 
-// --- threads
-// ------------------------------------------------------------------------------------------------------------
+// --- threads ---
 
 // Another OS thread. end() waits for it so that our microthreads can run meanwhile.
 class Other {
@@ -155,8 +153,7 @@ struct Known {
     }
 };
 
-// --- something to wait for
-// ----------------------------------------------------------------------------------------------
+// --- something to wait for ---
 
 // A counting semaphore, made of park and wake as everything that blocks is. Any thread. A release is given to the first
 // waiter that can still be claimed, or kept.
