@@ -259,8 +259,11 @@ void Executor::sleep() noexcept {
             (void)claim_and_wake(owner_, TaskWord::epoch_of(owner_->word.look()), WakeReason::deadlock, 0);
             return;
         }
-        // A thread that we do not know may end, or one that we know may block, without a word to us: look again.
-        closed_check_ns_ = std::clamp(2 * closed_check_ns_, first_closed_check_ns, last_closed_check_ns);
+        // A thread that we do not know may end, or one that we know may block, without a word to us: look again, soon
+        // when it has just looked closed.
+        closed_check_ns_ = closed_looks_ != 0
+                               ? first_closed_check_ns
+                               : std::clamp(2 * closed_check_ns_, first_closed_check_ns, last_closed_check_ns);
         until = driver_.now() + closed_check_ns_;
     }
     driver_.park(until);
