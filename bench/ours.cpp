@@ -137,13 +137,14 @@ double stream(uint64_t iterations) {
     });
 }
 
-// --- alt4, prialt4 -------------------------------------------------------------------------------------------------
+// --- alt4, prialt4, alt4_ready --------------------------------------------------------------------------------------
 
 using Alt = int (*)(csp_chanop const *, int, int);
 
 struct Merge {
     Stream from[4];
     Alt alt;
+    bool yields; // after each choice, so that the next one finds senders waiting
 };
 
 int32_t consume_any(void *user) {
@@ -155,14 +156,16 @@ int32_t consume_any(void *user) {
     for (uint64_t i = 0; i < 4 * merge.from[0].messages; ++i) {
         merge.alt(arms, 4, 0);
         sum += value;
+        if (merge.yields)
+            csp_yield();
     }
     bench::require(sum == 4 * sum_below(merge.from[0].messages), "the sum of the merged streams");
     return 0;
 }
 
-void merge_four(uint64_t messages, Alt alt) {
+void merge_four(uint64_t messages, Alt alt, bool yields) {
     uint64_t each = messages / 4;
-    Merge merge{{{{}, each}, {{}, each}, {{}, each}, {{}, each}}, alt};
+    Merge merge{{{{}, each}, {{}, each}, {{}, each}, {{}, each}}, alt, yields};
     mc_task_t tasks[5];
     for (int i = 0; i < 4; ++i)
         tasks[i] = spawn(produce, &merge.from[i]);
@@ -172,11 +175,15 @@ void merge_four(uint64_t messages, Alt alt) {
 }
 
 double alt4(uint64_t iterations) {
-    return bench::time_per_operation(iterations, [](uint64_t n) { merge_four(n, csp_alt); });
+    return bench::time_per_operation(iterations, [](uint64_t n) { merge_four(n, csp_alt, false); });
 }
 
 double prialt4(uint64_t iterations) {
-    return bench::time_per_operation(iterations, [](uint64_t n) { merge_four(n, csp_prialt); });
+    return bench::time_per_operation(iterations, [](uint64_t n) { merge_four(n, csp_prialt, false); });
+}
+
+double alt4_ready(uint64_t iterations) {
+    return bench::time_per_operation(iterations, [](uint64_t n) { merge_four(n, csp_alt, true); });
 }
 
 // --- spawn_join, memory --------------------------------------------------------------------------------------------
@@ -214,9 +221,9 @@ double memory(uint64_t count) {
     bench::report_memory(before, after, count);
 }
 
-constexpr bench::Row kRows[] = {{"yield2", yield2},         {"yield100", yield100}, {"rendezvous", rendezvous},
-                                {"stream", stream},         {"alt4", alt4},         {"prialt4", prialt4},
-                                {"spawn_join", spawn_join}, {"memory", memory}};
+constexpr bench::Row kRows[] = {
+    {"yield2", yield2},   {"yield100", yield100},     {"rendezvous", rendezvous}, {"stream", stream}, {"alt4", alt4},
+    {"prialt4", prialt4}, {"alt4_ready", alt4_ready}, {"spawn_join", spawn_join}, {"memory", memory}};
 
 } // namespace
 

@@ -18,7 +18,8 @@
  * waits.
  * Microthreads run, and csp_after and csp_tick fire, while the owner is inside the library: an owner that waits
  * elsewhere (in pthread_join, say) holds them up. Deadlines of other threads' own calls do not depend on it. When the
- * owner's thread ends, the next thread that needs the runtime, or calls csp_run or csp_schedule, owns it.
+ * owner's thread ends, the next thread that spawns, sends, receives, joins, sleeps or runs the queue owns the
+ * runtime; until then nothing runs, and threads that were blocked in a call stay so.
  *
  * Endpoints
  * ---------

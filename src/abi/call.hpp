@@ -13,10 +13,13 @@ template <class Handle> bool is_handle(Handle handle, uintptr_t side) noexcept {
     return word > 15 && (word & 15) == side;
 }
 
-// The context, or null with the code in *status.
+// The context, or null with the code in *status. A thread that was one of many owns the runtime from here on when its
+// owner has ended, or what it waits for might never run; inside tx it stays what it is, since its call is under way.
 inline sched::ThreadContext *enter(int32_t *status) noexcept {
     sched::ThreadContext *thread = sched::current();
-    return thread != nullptr ? thread : sched::attach(status); // attach is cold and out of line
+    if (thread == nullptr)
+        return sched::attach(status); // cold and out of line
+    return thread->executor != nullptr || thread->no_switch != 0 ? thread : sched::take_over(thread);
 }
 
 // MC_OK for the runtimes that a call may name: 0, which is the default one.

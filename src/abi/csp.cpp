@@ -38,8 +38,6 @@ int fail(const char *call, int32_t status) noexcept {
 // The thread's context, if it may run the queue from here.
 ThreadContext *enter_owner(const char *call) noexcept {
     ThreadContext *thread = enter_or_log(call);
-    if (thread != nullptr && thread->executor == nullptr && thread->no_switch == 0)
-        thread = mc::sched::take_over(thread);
     if (thread != nullptr && (thread->executor == nullptr || thread->no_switch != 0)) {
         (void)fail(call, MC_E_CONTEXT);
         return nullptr;
@@ -53,9 +51,9 @@ int alt(csp_chanop const *ops, int count, bool random, const Patience &patience)
     return thread == nullptr ? status : mc::csp::alt(*thread, ops, count, random, patience);
 }
 
-// What is asked of the two ends, once the handle and the thread are known to be good. A thread's first call takes the
-// long way round, so that the others end in a tail call.
-template <class Handle, class Act> __attribute__((noinline)) int attach_first(Handle handle, Act act) noexcept {
+// What is asked of the two ends, once the handle and the thread are known to be good. A thread's first call, and one of
+// a thread that does not own the runtime, take the long way round, so that the others end in a tail call.
+template <class Handle, class Act> __attribute__((noinline)) int enter_first(Handle handle, Act act) noexcept {
     int32_t status = MC_OK;
     ThreadContext *thread = enter(&status);
     return thread == nullptr ? status : act(*thread, *mc::csp::channel_of(handle));
@@ -65,8 +63,8 @@ template <class Handle, class Act> inline int with_end(Handle handle, Side side,
     if (!is_handle(handle, side)) [[unlikely]]
         return MC_E_INVAL;
     ThreadContext *thread = mc::sched::current();
-    if (thread == nullptr) [[unlikely]]
-        return attach_first(handle, act);
+    if (thread == nullptr || thread->executor == nullptr) [[unlikely]]
+        return enter_first(handle, act);
     return act(*thread, *mc::csp::channel_of(handle));
 }
 

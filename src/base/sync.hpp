@@ -9,13 +9,10 @@
 // What is deliberately missing:
 //  - default memory orders and operators: an order that is not written down cannot name its partner;
 //  - fences: gcc 12 refuses them under TSan. A Dekker pair is two seq_cst read-modify-writes instead: dekker_publish
-//    and
-//    dekker_observe;
-//  - condition variables: every wait in this library is a wait on one word, and a futex keeps the word and the wait
-//    in one
-//    place;
-//  - more than one thread-local: a fiber can move between threads, so each cached thread-local is a bug; one pointer
-//    is
+//    and dekker_observe;
+//  - condition variables: every wait in this library is a wait on one word, and a futex keeps the word and the wait in
+//    one place;
+//  - more than one thread-local: a fiber can move between threads, so each cached thread-local is a bug; one pointer is
 //    easy to guard.
 #pragma once
 

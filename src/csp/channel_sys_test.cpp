@@ -1,54 +1,9 @@
-// One channel, two or three threads: a send or receive against a timeout, a death, a close, a destruction; on real
-// threads in other builds. The body's own thread owns the runtime.
-//
-// The runtime outlives a run, so the runs of the exhaustive search have a process each. The owner waits with a far
-// deadline, not for ever: a thread that has not begun is none that the library knows, so the twin would see a closed
-// world.
-#include "csp/test_csp.hpp"
-#include "testing/systematic.hpp"
-
-#include <functional>
-#include <utility>
+// One channel, two or three threads: a send or receive against a timeout, a death, a close, a destruction. The body's own
+// thread owns the runtime.
+#include "csp/test_explore.hpp"
 
 using namespace mc;
-using csp::testing::Chan;
-using csp::testing::copy_int;
-using testing::check;
-using testing::expect_pass;
-using testing::Thread;
-
-namespace {
-
-// All interleavings with up to two preemptions, fewest first, as many as there is time for; then random ones without a
-// limit. `timeouts`: how many deadlines may pass although somebody could run.
-void explore(const char *name, int timeouts, const std::function<void()> &body) {
-    expect_pass({.name = name,
-                 .preemptions = 2,
-                 .stale = 1,
-                 .timeouts = timeouts,
-                 .spurious = 0,
-                 .max_runs = uint64_t{1000} * testing::scale(),
-                 .isolate = true,
-                 .real_runs = 100 * testing::scale()},
-                body);
-    expect_pass({.name = name,
-                 .search = testing::Search::seeds,
-                 .stale = timeouts == 0 ? 0 : 2, // a thread that spins on a stale value lets deadlines pass
-                 .timeouts = timeouts,
-                 .seeds = uint64_t{2000} * testing::scale(),
-                 .real_runs = 100 * testing::scale()},
-                body);
-}
-
-int64_t soon() { return mc_after(1000); }
-int64_t far() { return mc_after(3600 * MC_SEC); }
-
-void nothing_is_left() {
-    check(csp__internal__channel_count(0) == 0, "a writer is left");
-    check(csp__internal__channel_count(1) == 0, "a reader is left");
-}
-
-} // namespace
+using namespace mc::csp::testing;
 
 // Goal: a sender and a receiver that may both time out: both went, or both did not.
 Test(ChannelSys, send_against_two_timeouts, .timeout = 60) {
@@ -219,12 +174,12 @@ Test(ChannelSys, buffer_of_one, .timeout = 60) {
 Test(ChannelSys, exchanges, .timeout = 60) {
     expect_pass(
         {.name = "ChannelSys/exchanges",
-         .search = testing::Search::seeds,
+         .search = mc::testing::Search::seeds,
          .timeouts = 3,
          .spurious = 2,
          .max_steps = 100'000,
-         .seeds = uint64_t{1500} * testing::scale(),
-         .real_runs = 300 * testing::scale()},
+         .seeds = uint64_t{1500} * mc::testing::scale(),
+         .real_runs = 300 * mc::testing::scale()},
         [] {
             Chan chan;
             int sent[3] = {}, received = 0, values = 0;
@@ -237,13 +192,13 @@ Test(ChannelSys, exchanges, .timeout = 60) {
                     csp_writer_release(w);
                 };
             };
-            csp::testing::spawn([&] {
+            spawn([&] {
                 for (int value = 0; csp_recv_until(chan.r, &value, far()) == 1;)
                     values += value, ++received;
             });
             {
                 Thread first(sends(0)), second(sends(1));
-                csp::testing::spawn(sends(2));
+                spawn(sends(2));
                 chan.release_writer();
                 for (int value = 0, result = 0; result != -1;) {
                     result = received % 2 == 0 ? csp_recv_until(chan.r, &value, soon()) : csp_try_recv(chan.r, &value);

@@ -1,53 +1,9 @@
-// Alts, timers, microthreads and ends of tasks between two or three threads; see channel_sys_test.cpp. Threads use
-// prialt: where alt starts follows from an address, which is not the same in every run. The body's own
-// thread owns the runtime.
-#include "csp/test_csp.hpp"
-#include "testing/systematic.hpp"
-
-#include <functional>
-#include <utility>
+// Alts, timers, microthreads and ends of tasks between two or three threads. Threads use prialt: where alt starts follows
+// from an address, which is not the same in every run. The body's own thread owns the runtime.
+#include "csp/test_explore.hpp"
 
 using namespace mc;
-using csp::testing::Chan;
-using csp::testing::dies;
-using csp::testing::receives;
-using csp::testing::sends;
-using csp::testing::spawn;
-using csp::testing::spawn_at_tail;
-using testing::check;
-using testing::expect_pass;
-using testing::Thread;
-
-namespace {
-
-void explore(const char *name, int timeouts, const std::function<void()> &body) {
-    expect_pass({.name = name,
-                 .preemptions = 2,
-                 .stale = 1,
-                 .timeouts = timeouts,
-                 .spurious = 0,
-                 .max_runs = uint64_t{1000} * testing::scale(),
-                 .isolate = true,
-                 .real_runs = 100 * testing::scale()},
-                body);
-    expect_pass({.name = name,
-                 .search = testing::Search::seeds,
-                 .stale = timeouts == 0 ? 0 : 2, // a thread that spins on a stale value lets deadlines pass
-                 .timeouts = timeouts,
-                 .seeds = uint64_t{2000} * testing::scale(),
-                 .real_runs = 100 * testing::scale()},
-                body);
-}
-
-int64_t soon() { return mc_after(1000); }
-int64_t far() { return mc_after(3600 * MC_SEC); }
-
-void nothing_is_left() {
-    check(csp__internal__channel_count(0) == 0, "a writer is left");
-    check(csp__internal__channel_count(1) == 0, "a reader is left");
-}
-
-} // namespace
+using namespace mc::csp::testing;
 
 // Goal: the owner's alt over two channels with a sender each: one message an alt, from the channel that it names.
 Test(ChoiceSys, alt_with_two_peers, .timeout = 60) {
@@ -254,7 +210,7 @@ Test(ChoiceSys, the_owner_ends_while_a_thread_wakes, .timeout = 60) {
         int sent = 0;
         {
             Thread owner([&] {
-                check(csp_chan(&w, &r, csp::testing::copy_int) == 1, "no channel");
+                check(csp_chan(&w, &r, copy_int) == 1, "no channel");
                 check(csp_spawn(receives_one, nullptr) == 1, "not spawned");
                 Thread sender([&] {
                     int value = 7;

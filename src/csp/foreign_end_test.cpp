@@ -136,45 +136,76 @@ Test(ForeignEnd, the_owner_ends_and_another_takes_over, .timeout = 20) {
     cr_assert_eq(csp__internal__channel_count(1), 0);
 }
 
-// Goal: what threads do while there is no owner waits for the next one.
-Test(ForeignEnd, while_there_is_no_owner, .timeout = 20) {
+// Goal: a thread that was one of many while the first owner lived owns the runtime by its next call, whichever that is,
+// and runs what it waits for.
+namespace {
+void a_known_thread_needs(int (*call)(csp_writer w, mc_task_t task)) {
     static csp_writer w;
     static csp_reader r;
-    static mc::sync::atomic<int32_t> got{0}, stage{0};
-    PosixThread thread([] { // known while the first owner lives, so it stays a thread among others
-        while (stage.load(mc::sync::acquire) == 0)
+    static mc_task_t task;
+    static int got;
+    static mc::sync::atomic<int32_t> stage{0};
+    const auto wait_for = [](int32_t wanted) {
+        while (stage.load(mc::sync::acquire) < wanted)
             sched_yield();
-        cr_assert_eq(csp_run(), 0);
+    };
+    PosixThread thread([&] {
+        wait_for(1);
+        csp_yield(); // known from here on
         stage.store(2, mc::sync::release);
-        while (stage.load(mc::sync::acquire) == 2)
-            sched_yield();
-        int value = 4;
-        cr_assert_eq(csp_send(w, &value), 1); // the microthread waits: it is woken, and runs later
-        spawn([] { got.fetch_add(10, mc::sync::acq_rel); });
-        stage.store(4, mc::sync::release);
+        wait_for(3);
+        cr_assert_eq(call(w, task), 1);
+        cr_assert_eq(got, 4);
+        spawn([] { got += 10; });
+        cr_assert_eq(got, 14); // at once: it owns the runtime
     });
-    PosixThread owner([] {
-        mc_set_log_hook([](void *, int32_t, int32_t code, const char *) { cr_assert_eq(code, MC_E_CONTEXT); }, nullptr);
+    PosixThread owner([&] {
         cr_assert_eq(csp_chan(&w, &r, copy_int), 1);
-        spawn([] {
-            int value = 0;
-            cr_assert_eq(csp_recv(r, &value), 1);
-            got.fetch_add(value, mc::sync::acq_rel);
-        });
+        spawn([] { cr_assert_eq(csp_recv(r, &got), 1); });
+        const auto sends = [](void *) -> int32_t {
+            int value = 4;
+            return got != 0 ? 1 : csp_send(w, &value);
+        };
+        cr_assert_eq(mc_spawn(0, sends, nullptr, nullptr, &task), MC_OK);
         stage.store(1, mc::sync::release);
-        while (stage.load(mc::sync::acquire) == 1)
-            sched_yield();
+        wait_for(2);
     });
     owner.join();
+    cr_assert_eq(got, 0);
     stage.store(3, mc::sync::release);
-    while (stage.load(mc::sync::acquire) == 3)
-        sched_yield();
-    cr_assert_eq(got.load(mc::sync::acquire), 0);
-    csp_schedule();
-    cr_assert_eq(got.load(mc::sync::acquire), 14);
     thread.join();
+    csp_schedule();
     csp_writer_release(w);
     csp_reader_release(r);
+    cr_assert_eq(csp__internal__channel_count(0), 0);
+}
+} // namespace
+
+Test(ForeignEnd, a_known_thread_that_joins_takes_over, .timeout = 20) {
+    a_known_thread_needs([](csp_writer, mc_task_t task) {
+        int32_t result = 0;
+        cr_assert_eq(mc_join(task, MC_FOREVER, &result), MC_OK);
+        return result;
+    });
+}
+
+Test(ForeignEnd, a_known_thread_that_sends_takes_over, .timeout = 20) {
+    a_known_thread_needs([](csp_writer w, mc_task_t task) {
+        int value = 4;
+        const int sent = csp_send(w, &value);
+        cr_assert_eq(mc_detach(task), MC_OK);
+        return sent;
+    });
+}
+
+Test(ForeignEnd, a_known_thread_that_chooses_takes_over, .timeout = 20) {
+    a_known_thread_needs([](csp_writer w, mc_task_t task) {
+        int value = 4;
+        csp_chanop ops[] = {csp_chanop{}, sends(w, &value)};
+        const int chosen = csp_prialt(ops, 2, 0);
+        cr_assert_eq(mc_detach(task), MC_OK);
+        return chosen - 1;
+    });
 }
 
 // Goal: a thread that was one of many takes over by csp_run or csp_schedule once there is no owner, and runs what is left;

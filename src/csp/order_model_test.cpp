@@ -343,7 +343,7 @@ Test(OrderModel, random_programs_run_as_predicted, .timeout = 60) {
         if (const char *seed = std::getenv("MC_TEST_SEED"))
             return compare(std::strtoull(seed, nullptr, 10));
         // Many end in a deadlock, and under TSan each of those takes several milliseconds to be sure.
-        const uint64_t programs = (mc::testing::under_tsan ? 500 : 4000) * uint64_t{mc::testing::scale()};
+        const uint64_t programs = (mc::testing::under_tsan ? 200 : 4000) * uint64_t{mc::testing::scale()};
         for (uint64_t seed = 1; seed <= programs; ++seed)
             compare(seed);
     });

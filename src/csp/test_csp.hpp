@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/sync.hpp"
+#include "testing/one_thread.hpp"
 #include "testing/test.hpp"
 
 #include <mc/mc.h>
@@ -71,20 +72,7 @@ private:
     bool joined_ = false;
 };
 
-// Runs the body in a forked child, which has one thread: Criterion's test processes have two, so there no world is
-// closed.
-// To be called before the library is used.
-template <class Body> void in_process_with_one_thread(Body body) {
-    const pid_t child = fork();
-    cr_assert_geq(child, 0);
-    if (child == 0) {
-        body();
-        _exit(0);
-    }
-    int status = -1;
-    cr_assert_eq(waitpid(child, &status, 0), child);
-    cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child's status is %x", static_cast<unsigned>(status));
-}
+using mc::testing::in_process_with_one_thread;
 
 // --- what happened ---
 

@@ -223,7 +223,7 @@ Test(Timer, tick_at_both_ends) {
 // Goal: sleepers wake in the order of their deadlines; equal ones in the order in which they went to sleep.
 Test(Timer, sleepers_wake_in_order) {
     World world;
-    constexpr int count = 3000;
+    constexpr int count = mc::testing::under_tsan ? 500 : 3000;
     std::vector<std::pair<int64_t, int>> expected, woken;
     for (int64_t lead = 50 * MC_MS;; lead *= 2) { // all must be asleep before the first is to wake
         const int64_t start = mc_after(lead);

@@ -46,6 +46,8 @@ void *map_plain(std::size_t bytes) {
 // Does the kernel install guards? Asking is not enough: some emulators accept any advice and do nothing. A system call
 // that is to write into a guarded page tells, since it fails where an access of ours would kill the process.
 Guard probe_kind() {
+    if (sysconf(_SC_PAGESIZE) != static_cast<long>(kPageBytes))
+        return Guard::canary; // a guard of this size would cover what lies beside it, or be refused
     void *page = map_plain(kPageBytes);
     if (page == nullptr)
         return Guard::protect;

@@ -20,7 +20,7 @@ void nap_ms(long ms) {
 // Goal: alone, the owner is told at once; so it is when only microthreads are left that wait for ever themselves. They
 // are not told, and go on when the owner does something about it.
 Test(ClosedWorld, the_owner_is_told) {
-    in_a_process_of_one_thread([] {
+    in_process_with_one_thread([] {
         Gate gate;
         Gate other_gate;
         const int64_t start_ns = sync::now_ns();
@@ -39,7 +39,7 @@ Test(ClosedWorld, the_owner_is_told) {
 
 // Goal: a deadline is an end: nobody is told of a deadlock while the owner, or anybody, has one.
 Test(ClosedWorld, a_deadline_keeps_it_open) {
-    in_a_process_of_one_thread([] {
+    in_process_with_one_thread([] {
         Gate gate;
         cr_assert_eq(gate.acquire(in_ms(20)), MC_E_TIMEDOUT);
         run_now([&] {
@@ -60,7 +60,7 @@ Test(ClosedWorld, a_deadline_keeps_it_open) {
 Test(ClosedWorld, blocked_threads_do_not_keep_it_open) {
     if (mc::testing::systematic)
         return; // there, real threads are not counted before they attach, so the owner may be told of a deadlock
-    in_a_process_of_one_thread([] {
+    in_process_with_one_thread([] {
         Gate gate;
         Gate owners;
         here();
@@ -78,7 +78,7 @@ Test(ClosedWorld, blocked_threads_do_not_keep_it_open) {
 Test(ClosedWorld, running_threads_keep_it_open) {
     if (mc::testing::systematic)
         return; // there, real threads are not counted
-    in_a_process_of_one_thread([] {
+    in_process_with_one_thread([] {
         Gate gate;
         here();
         int64_t before = sync::now_ns();
@@ -107,7 +107,7 @@ Test(ClosedWorld, running_threads_keep_it_open) {
 Test(ClosedWorld, no_false_deadlock, .timeout = 60) {
     if (mc::testing::systematic)
         return; // see above
-    in_a_process_of_one_thread([] {
+    in_process_with_one_thread([] {
         Gate gate;
         Gate back;
         here();

@@ -3,10 +3,9 @@
 //   1. The task takes the locks of what it waits for and finds that it must wait.
 //   2. park() moves its word to parking and jumps to the next task with the locks held (a lock crosses one switch).
 //   3. The first thing that the next task does, still inside its own call, is to complete the parking: arm the timer,
-// enter
-//      the scope, then `commit`, which registers with what is waited for and gives the locks back, last.
+//      enter the scope, then `commit`, which registers with what is waited for and gives the locks back, last.
 //   4. It publishes parked (a wait without timer and scope does that just before 3's last unlock: nobody else knows of
-// it); or, when a waker came meanwhile, requeues the task. Only now may the stack be resumed.
+//      it); or, when a waker came meanwhile, requeues the task. Only now may the stack be resumed.
 // A foreign thread does 3 and 4 itself, then sleeps on its parker.
 //
 // commit never allocates, wakes another task or calls a user.

@@ -55,9 +55,9 @@ struct Registry {
     sync::mutex mutex;
     // guarded by mutex
     Executor *executor = nullptr;
-    bool owned = false;
-    bool ended = false;      // the owner's thread ended on a microthread's stack: the process is exiting
-    Task *foreign = nullptr; // list
+    sync::atomic<uint32_t> owned{0}; // 1 or 0; read without it by take_over
+    bool ended = false;              // the owner's thread ended on a microthread's stack: the process is exiting
+    Task *foreign = nullptr;         // list
     uint32_t foreign_count = 0;
     bool hooked = false;
 };
@@ -95,7 +95,7 @@ void thread_ends(void *slot) noexcept {
     auto *thread = static_cast<ThreadContext *>(slot);
     sync::lock_guard guard(registry.mutex);
     if (thread->executor != nullptr) {
-        registry.owned = false;
+        registry.owned.store(0, sync::relaxed);
         if (thread->running == thread->executor->owner())
             thread->executor->release_thread();
         else
@@ -142,7 +142,7 @@ ThreadContext *attach_owner(int32_t *status) noexcept {
         *status = MC_E_NOMEM;
         return nullptr;
     }
-    registry.owned = true;
+    registry.owned.store(1, sync::relaxed); // relaxed: read under the mutex, or as a hint
     return &registry.executor->thread();
 }
 
@@ -218,15 +218,19 @@ ThreadContext *attach(int32_t *status) noexcept {
         *status = MC_E_SHUTDOWN;
         return nullptr;
     }
-    ThreadContext *thread = registry.owned ? attach_foreign(status) : attach_owner(status);
+    ThreadContext *thread = registry.owned.load(sync::relaxed) != 0 ? attach_foreign(status) : attach_owner(status);
     if (thread != nullptr)
         sync::set_thread_slot(thread);
     return thread;
 }
 
 ThreadContext *take_over(ThreadContext *thread) noexcept {
+    // relaxed: a hint, looked at again under the mutex. Whoever knows that the owner has ended (by having joined it, say)
+    // reads 0; whoever can not know it may come as if before.
+    if (registry.owned.load(sync::relaxed) != 0)
+        return thread;
     sync::lock_guard guard(registry.mutex);
-    if (registry.owned || registry.ended || thread->executor != nullptr)
+    if (registry.owned.load(sync::relaxed) != 0 || registry.ended)
         return thread;
     int32_t status = MC_OK;
     ThreadContext *owner = attach_owner(&status);

@@ -11,8 +11,7 @@ using mc::testing::expect_pass;
 using mc::testing::Search;
 using mc::testing::Thread;
 
-// Goal: before, while parking, while parked or after: a cancellation always ends the wait, and leaves nothing
-// registered
+// Goal: before, while parking, while parked or after: a cancellation always ends the wait, and leaves nothing registered
 // (the scope dies first here).
 Test(ScopeSys, a_cancellation_ends_the_wait) {
     expect_pass({.name = "ScopeSys/a_cancellation_ends_the_wait", .preemptions = 3, .stale = 1}, [] {

@@ -16,8 +16,8 @@
 //              (with every lock held under which the wait is registered, a plain store does: see park_quietly)
 //              the waker that holds the claim         notified
 //   notified   the executor, after the switch away    runnable, and it requeues the task
-//   parked     the waker that holds the claim         runnable, and it enqueues the task; or running, and it jumps to
-// it
+//   parked     the waker that holds the claim         runnable, and it enqueues the task; or running, and it jumps
+//                                                     to it
 //
 // A wait ends by a claim: one CAS that sets CLAIMED under the epoch, in parking or parked. Of peer, death, timer, scope
 // and operation exactly one wins; it writes the wake reason, runs whatever must run with both parties held, then wakes.

@@ -4,6 +4,7 @@
 
 #include "sched/spawn.hpp"
 #include "sched/switch.hpp"
+#include "testing/one_thread.hpp"
 #include "testing/systematic.hpp"
 #include "testing/test.hpp"
 
@@ -112,19 +113,7 @@ private:
     mc::testing::Thread thread_;
 };
 
-// Runs the body in a forked child, which has one thread: in a test process of Criterion's there are two, so that no
-// world is closed. To be called before the library is used.
-template <class Body> void in_a_process_of_one_thread(Body body) {
-    const pid_t child = fork();
-    cr_assert_geq(child, 0);
-    if (child == 0) {
-        body();
-        _exit(0);
-    }
-    int status = -1;
-    cr_assert_eq(waitpid(child, &status, 0), child);
-    cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child's status is %x", static_cast<unsigned>(status));
-}
+using mc::testing::in_process_with_one_thread;
 
 // A thread that waits without a runtime: its context and task are the test's own, so that nothing survives it. For the
 // systematic tests of what needs no executor.

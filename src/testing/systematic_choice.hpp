@@ -3,8 +3,7 @@
 //
 // Callers: the engine, on the exploring OS thread. Between runs the explorer says where the answers come from:
 //  - a path: the given answers, then always 0 (stay with the thread, read the newest). advance() steps to the next
-//    path
-//    in depth-first order, so repeated runs go through all of them;
+//    path in depth-first order, so repeated runs go through all of them;
 //  - a seed: a generator, in one of two temperaments. A walk switches with the same probability at each point; a
 //    ranking (PCT: Burckhardt et al., 2010) gives threads random priorities and lowers the running one's at a few
 //    random points, which finds bugs of few, far apart orderings better. The probabilities come from the seed as well.

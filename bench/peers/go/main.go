@@ -137,6 +137,15 @@ func selectAny(a, b, c, d <-chan int64, messages int) (sum int64) {
 	return sum
 }
 
+// selectAnyReady lets the senders run after each choice, so that the next one finds them waiting.
+func selectAnyReady(a, b, c, d <-chan int64, messages int) (sum int64) {
+	for i := 0; i < messages; i++ {
+		sum += selectAny(a, b, c, d, 1)
+		runtime.Gosched()
+	}
+	return sum
+}
+
 func selectFirst(a, b, c, d <-chan int64, messages int) (sum int64) {
 	for i := 0; i < messages; i++ {
 		select {
@@ -224,6 +233,7 @@ var rows = []row{
 	{"stream", timed(stream)},
 	{"alt4", timed(func(n int) { mergeFour(n, selectAny) })},
 	{"prialt4", timed(func(n int) { mergeFour(n, selectFirst) })},
+	{"alt4_ready", timed(func(n int) { mergeFour(n, selectAnyReady) })},
 	{"spawn_join", timed(spawnJoin)},
 	{"memory", memory},
 }
