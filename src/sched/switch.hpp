@@ -1,5 +1,8 @@
 // The hot half of the executor, inline: leaving a task, arriving at another, waking. What is promised stands in
 // park.hpp and executor.hpp; the cold half is executor.cpp.
+//
+// What leads to a jump is forced inline: each return between a jump and the caller of the library is mispredicted when
+// the task that goes on was suspended by another function (a receiver that a sender wakes), so there should be one.
 #pragma once
 
 #include "sched/executor.hpp"
@@ -53,19 +56,19 @@ inline Task *Executor::next_task() noexcept {
     return head;
 }
 
-inline void Executor::switch_away(Parking &parking) noexcept {
+__attribute__((always_inline)) inline void Executor::switch_away(Parking &parking) noexcept {
     queue_.remove(thread_.running);
     parking_ = &parking;
     jump(next_task());
 }
 
-inline void Executor::run_out_of_turn(Task *task) noexcept {
+__attribute__((always_inline)) inline void Executor::run_out_of_turn(Task *task) noexcept {
     thread_.running->word.make_runnable();
     jump(task);
 }
 
 // The task leaves and has come back: why. Neither timer nor scope is seen to here.
-inline WakeReason leave(ThreadContext &thread, Parking &parking) noexcept {
+__attribute__((always_inline)) inline WakeReason leave(ThreadContext &thread, Parking &parking) noexcept {
     Task *task = thread.running;
     MC_DEBUG_INVARIANT(thread.no_switch == 0, thread.no_switch);
     parking.task = task;
@@ -92,7 +95,8 @@ inline void wake_from(ThreadContext *thread, Task *task, TaskWord::Claim claim) 
 
 // Wakes by running the task at once, out of turn, where that is possible (its executor is ours, nothing forbids a
 // switch); else as wake_from.
-inline void wake_handing_over(ThreadContext &thread, Task *task, TaskWord::Claim claim) noexcept {
+__attribute__((always_inline)) inline void wake_handing_over(ThreadContext &thread, Task *task,
+                                                             TaskWord::Claim claim) noexcept {
     Executor *executor = thread.executor;
     if (executor == nullptr || task->executor != executor || thread.no_switch != 0 || claim != TaskWord::Claim::parked)
         [[unlikely]]
