@@ -85,7 +85,7 @@ Test(Overflow, guard_faults) {
             run_overflowing_fiber();
         });
         cr_assert(death.by_fault(SIGSEGV), "status %x: %s", static_cast<unsigned>(death.status), death.said.c_str());
-        cr_assert(!death.mentions("libmcrt"));
+        cr_assert(!death.mentions("libmcrt: ")); // a checker names files, whose directory may be called so
     }
 }
 
