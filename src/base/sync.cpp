@@ -1,5 +1,5 @@
 // The operating system behind sync.hpp: futex, threads, the thread slot, TSan's hand-off notes. Any thread; nothing
-// here allocates.
+// here allocates but thread_count.
 #include "base/sync.hpp"
 
 #include <cerrno>
@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <cxxabi.h>
+#include <dirent.h>
 #include <linux/futex.h>
 #include <sched.h>
 #include <sys/syscall.h>
@@ -44,6 +45,40 @@ void check_pthread(int result, const char *what) {
     std::abort();
 }
 
+#if defined(MC_SYNC_TSAN)
+// ThreadSanitizer starts threads of its own, none, one or two. They block even SIGSEGV, as only a thread does that is just
+// being made; but that one has not slept yet, and they sleep most of the time.
+bool is_tool_thread(const char *tid) {
+    char path[320];
+    std::snprintf(path, sizeof path, "/proc/self/task/%s/status", tid);
+    FILE *file = std::fopen(path, "r");
+    if (file == nullptr)
+        return false;
+    char line[128];
+    unsigned long long blocked = 0;
+    unsigned long long sleeps = 0;
+    while (std::fgets(line, sizeof line, file) != nullptr) {
+        (void)std::sscanf(line, "SigBlk: %llx", &blocked);
+        (void)std::sscanf(line, "voluntary_ctxt_switches: %llu", &sleeps);
+    }
+    std::fclose(file);
+    return (blocked >> (SIGSEGV - 1) & 1) != 0 && sleeps > 0;
+}
+
+// Too few at worst.
+std::uint32_t count_tool_threads() {
+    std::uint32_t count = 0;
+    if (DIR *directory = opendir("/proc/self/task")) {
+        while (const dirent *entry = readdir(directory))
+            count += entry->d_name[0] != '.' && is_tool_thread(entry->d_name);
+        closedir(directory);
+    }
+    return count;
+}
+#else
+std::uint32_t count_tool_threads() { return 0; }
+#endif
+
 } // namespace
 
 // Absolute deadlines need the BITSET form: plain FUTEX_WAIT counts from now, so a spurious return would stretch the
@@ -78,6 +113,19 @@ std::int64_t now_ns() {
     timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return now.tv_sec * second_ns + now.tv_nsec;
+}
+
+// The kernel's own count: a listing of /proc/self/task stops short when a thread ends under it.
+std::uint32_t thread_count() {
+    KeepErrno keep;
+    std::uint32_t count = 0;
+    if (FILE *file = std::fopen("/proc/self/status", "r")) {
+        char line[128];
+        while (std::fgets(line, sizeof line, file) != nullptr && std::sscanf(line, "Threads: %u", &count) != 1) {
+        }
+        std::fclose(file);
+    }
+    return count - count_tool_threads();
 }
 
 // The new thread inherits the creator's mask, so the signals are blocked before the thread exists: blocked from inside,

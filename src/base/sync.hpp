@@ -96,6 +96,7 @@ void futex_wake(const void *word, int count);
 void cpu_relax();
 void thread_yield();
 std::int64_t now_ns();
+std::uint32_t thread_count();
 bool thread_start(pthread_t *id, void *(*fn)(void *), void *arg);
 void thread_join(pthread_t id);
 [[noreturn]] void thread_leaked();
@@ -227,6 +228,10 @@ inline void futex_wake(atomic<std::uint32_t> &word, int count) { os::futex_wake(
 inline void cpu_relax() { os::cpu_relax(); }
 inline void thread_yield() { os::thread_yield(); }
 inline std::int64_t now_ns() { return os::now_ns(); }
+
+// How many threads the process has, whoever made them; 0 when the system does not tell. Slow. What a thread did before
+// it ended happens before a count that is without it.
+inline std::uint32_t thread_count() { return os::thread_count(); }
 
 // For slow paths (growth, registries): never held across a fiber switch.
 class mutex {

@@ -44,6 +44,25 @@ Test(ClosedWorldSys, no_false_deadlock, .timeout = 60) {
     });
 }
 
+// Goal: a thread that the runtime never knows wakes, as its last act, the microthread that will wake the owner: whenever
+// the owner looks, the stranger is there or what it did is.
+Test(ClosedWorldSys, a_stranger_wakes_and_ends, .timeout = 60) {
+    const auto body = [] {
+        here();
+        Gate gate, owner;
+        run_now([&] {
+            check(gate.acquire() == MC_OK, "not released");
+            owner.release();
+        });
+        Thread stranger([&] { gate.release(); }, "stranger");
+        check(owner.acquire() == MC_OK, "a false deadlock");
+    };
+    expect_pass(
+        {.name = "ClosedWorldSys/a_stranger_wakes_and_ends", .preemptions = 2, .max_runs = 1'000, .isolate = true},
+        body);
+    explore("ClosedWorldSys/a_stranger_wakes_and_ends", 1'500, body);
+}
+
 // Goal: two that wake each other for a while, so that at any look one of them may be parked and the other about to
 // park: they are never both blocked, though no look at one moment shows it.
 Test(ClosedWorldSys, threads_that_take_turns, .timeout = 60) {

@@ -58,8 +58,6 @@ Test(ClosedWorld, a_deadline_keeps_it_open) {
 // Goal: a known thread that is blocked in us for ever closes the world with the owner; it is not told, and goes on
 // when the owner wakes it.
 Test(ClosedWorld, blocked_threads_do_not_keep_it_open) {
-    if (mc::testing::systematic)
-        return; // there, real threads are not counted before they attach, so the owner may be told of a deadlock
     in_process_with_one_thread([] {
         Gate gate;
         Gate owners;
@@ -76,8 +74,6 @@ Test(ClosedWorld, blocked_threads_do_not_keep_it_open) {
 // Goal: a thread that runs keeps the world open, known to us or not, and one that waits with a deadline: until it has
 // ended, or waits for ever.
 Test(ClosedWorld, running_threads_keep_it_open) {
-    if (mc::testing::systematic)
-        return; // there, real threads are not counted
     in_process_with_one_thread([] {
         Gate gate;
         here();
@@ -105,8 +101,6 @@ Test(ClosedWorld, running_threads_keep_it_open) {
 // Goal: hundreds of rounds in which another thread blocks, wakes and leaves at any moment, and always releases the
 // owner in the end: never a false deadlock.
 Test(ClosedWorld, no_false_deadlock, .timeout = 60) {
-    if (mc::testing::systematic)
-        return; // see above
     in_process_with_one_thread([] {
         Gate gate;
         Gate back;

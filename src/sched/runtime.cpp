@@ -3,50 +3,13 @@
 #include "base/alloc.hpp"
 #include "base/log.hpp"
 
-#include <cerrno>
 #include <csignal>
-#include <cstdio>
 #include <cstring>
-#include <dirent.h>
 #include <new>
 #include <pthread.h>
 
 namespace mc::sched {
 namespace {
-
-#if defined(__SANITIZE_THREAD__)
-// ThreadSanitizer starts threads of its own, none, one or two. They block even SIGSEGV, as only a thread does that is just
-// being made; but that one has not slept yet, and they sleep most of the time.
-[[maybe_unused]] bool is_tool_thread(const char *tid) noexcept {
-    char path[320];
-    std::snprintf(path, sizeof path, "/proc/self/task/%s/status", tid);
-    FILE *file = std::fopen(path, "r");
-    if (file == nullptr)
-        return false;
-    char line[128];
-    unsigned long long blocked = 0;
-    unsigned long long sleeps = 0;
-    while (std::fgets(line, sizeof line, file) != nullptr) {
-        (void)std::sscanf(line, "SigBlk: %llx", &blocked);
-        (void)std::sscanf(line, "voluntary_ctxt_switches: %llu", &sleeps);
-    }
-    std::fclose(file);
-    return (blocked >> (SIGSEGV - 1) & 1) != 0 && sleeps > 0;
-}
-
-// Too few at worst.
-[[maybe_unused]] uint32_t count_tool_threads() noexcept {
-    uint32_t count = 0;
-    if (DIR *directory = opendir("/proc/self/task")) {
-        while (const dirent *entry = readdir(directory))
-            count += entry->d_name[0] != '.' && is_tool_thread(entry->d_name);
-        closedir(directory);
-    }
-    return count;
-}
-#else
-[[maybe_unused]] uint32_t count_tool_threads() noexcept { return 0; }
-#endif
 
 // A thread that owns no executor. Its task is on the registry's list through next and prev, since it is in no queue.
 struct ForeignThread : ThreadContext {};
@@ -166,26 +129,6 @@ ThreadContext *attach_foreign(int32_t *status) noexcept {
     return thread;
 }
 
-// How many threads the process has; 0 when the system does not tell.
-uint32_t count_threads() noexcept {
-#ifdef MC_SYS
-    return registry.foreign_count + 1;
-#else
-    const int before = errno; // a wait of the caller's is no reason to change it
-    uint32_t count = 0;
-    // The kernel's own count: a listing of /proc/self/task stops short when a thread ends under it.
-    if (FILE *file = std::fopen("/proc/self/status", "r")) {
-        char line[128];
-        while (std::fgets(line, sizeof line, file) != nullptr && std::sscanf(line, "Threads: %u", &count) != 1) {
-        }
-        std::fclose(file);
-    }
-    count -= count_tool_threads();
-    errno = before;
-    return count;
-#endif
-}
-
 // Under the registry's mutex. A sum over the words of all foreign threads, or 0 when one of them may still run. Words
 // never repeat, so two equal sums with nothing running in between mean one state; see world_is_closed.
 bool all_blocked(uint64_t *signature) noexcept {
@@ -269,15 +212,16 @@ bool on_own_stack(const ThreadContext *thread, const void *pointer) noexcept {
 
 // Threads can not be stopped for a look, so we look twice. A task's word changes with every wait and never comes back:
 // when a thread is parked in the same wait at both looks, it was parked all the time between them; when all are,
-// nobody ran at the moment between the looks, and what anybody did before shows in the inbox, which is looked at after
-// the first.
+// nobody that we know ran between the looks. The count, taken in between, says that nobody else was there by then. So
+// nothing comes any more, and what anybody did before shows in the inbox and the timers, which are looked at after both:
+// before the count, a thread could hand something in and end unseen.
 bool world_is_closed(Executor &executor) noexcept {
     sync::lock_guard guard(registry.mutex);
     uint64_t first = 0;
     uint64_t second = 0;
     if (!all_blocked(&first))
         return false;
-    if (!executor.nothing_arrived() || count_threads() != registry.foreign_count + 1)
+    if (sync::thread_count() != registry.foreign_count + 1 || !executor.nothing_arrived())
         return false;
     return all_blocked(&second) && first == second;
 }

@@ -79,6 +79,8 @@ void Engine::reset(const Limits &limits, Choices &choices, const std::function<v
     idle_rounds_ = 0;
     clock_counts_ = false;
     threads_state_ = 0;
+    ended_ = {};
+    ended_history_ = 0;
     preemptions_ = limits.preemptions;
     stale_ = limits.stale;
     timeouts_ = limits.timeouts;
@@ -181,6 +183,8 @@ void Engine::end_thread() {
     Thread &me = *current_;
     note_plain(Op::end, nullptr, nullptr);
     me.state = Thread::State::finished;
+    ended_.join(me.view);
+    ended_history_ = mixed(ended_history_, me.history);
     ready_ &= ~self();
     for (auto &other : threads_) {
         if (me.number == 0 && other->state != Thread::State::finished && other->state != Thread::State::absent)
@@ -220,6 +224,17 @@ void Engine::thread_join(int number, const void *caller) {
     other.state = Thread::State::absent;
     note_plain(Op::join, caller, nullptr, other.number);
     learn(me, other.history);
+}
+
+std::uint32_t Engine::thread_count(const void *caller) {
+    point();
+    std::uint32_t count = 0;
+    for (auto &thread : threads_)
+        count += thread->state != Thread::State::absent && thread->state != Thread::State::finished;
+    current_->view.join(ended_);
+    note_plain(Op::count, caller, nullptr, count);
+    learn(*current_, mixed(ended_history_, count));
+    return count;
 }
 
 // --- Who runs next --------------------------------------------------------------------------------------------------

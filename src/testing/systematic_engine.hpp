@@ -121,6 +121,7 @@ public:
     void mutex_unlock(const void *mutex, const void *caller);
     int thread_start(void (*fn)(void *), void *arg, const void *caller);
     void thread_join(int number, const void *caller);
+    std::uint32_t thread_count(const void *caller);
     void *&slot() { return current_->slot; }
     void data_fresh(const void *at) { data_.erase(at); }
     void data_read(const void *at);
@@ -198,6 +199,8 @@ private:
     std::unique_ptr<Thread> explorer_; // the OS thread's own stack
     std::unique_ptr<Thread> threads_[max_threads];
     Thread *current_ = nullptr;
+    View ended_; // what all that have ended had seen
+    std::uint64_t ended_history_ = 0;
     Mask ready_ = 0;
     Mask asleep_ = 0;  // in futex_wait
     Mask timed_ = 0;   // of those: with a deadline

@@ -34,6 +34,7 @@ void mutex_lock(const void *mutex) { Engine::here().mutex_lock(mutex, MC_CALLER)
 bool mutex_try_lock(const void *mutex) { return Engine::here().mutex_try_lock(mutex, MC_CALLER); }
 void mutex_unlock(const void *mutex) { Engine::here().mutex_unlock(mutex, MC_CALLER); }
 int thread_start(void (*fn)(void *), void *arg) { return Engine::here().thread_start(fn, arg, MC_CALLER); }
+std::uint32_t thread_count() { return Engine::here().thread_count(MC_CALLER); }
 void thread_join(int number) { Engine::here().thread_join(number, MC_CALLER); }
 void thread_leaked() { Engine::here().fail("a running sync::thread was destroyed or started again without join"); }
 void *thread_slot() { return Engine::here().slot(); }

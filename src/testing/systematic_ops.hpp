@@ -37,6 +37,7 @@ void mutex_unlock(const void *mutex);
 
 int thread_start(void (*fn)(void *), void *arg); // the new thread's number; negative: too many
 void thread_join(int number);
+std::uint32_t thread_count();
 void thread_leaked();
 void *thread_slot();
 void set_thread_slot(void *slot);

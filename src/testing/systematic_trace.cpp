@@ -51,6 +51,7 @@ constexpr Row rows[] = {
     {"joins thread", Shape::number},
     {"waits to join thread", Shape::number},
     {"ends", Shape::plain},
+    {"counts threads", Shape::read},
 };
 
 const char *order_name(std::memory_order order) {

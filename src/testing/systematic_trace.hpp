@@ -39,6 +39,7 @@ enum class Op : std::uint8_t {
     join,
     join_blocks,
     end,
+    count,
 };
 
 inline constexpr std::uint32_t no_word = ~std::uint32_t{0};
