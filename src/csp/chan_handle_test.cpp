@@ -201,6 +201,29 @@ Test(ChanHandle, releasing_endpoints_leaves_the_handle_open) {
     cr_assert_eq(mc_chan_destroy(chan), MC_OK);
 }
 
+// Goal: a slot serves no other channel before the last call on the destroyed one has returned, however many are made.
+Test(ChanHandle, a_call_under_way_keeps_the_slot) {
+    World world;
+    const auto slot = [](mc_chan_t chan) { return chan & 0x0fffffff; };
+    const mc_chan_t chan = make(0);
+    int value = 0;
+    spawn([&] { cr_assert_eq(mc_recv(chan, &value), MC_E_STALE); });
+    cr_assert_eq(mc_chan_destroy(chan), MC_OK); // the waiter is woken, but has not run
+    for (int i = 0; i < 5000; ++i) {            // more than the quarantine holds
+        const mc_chan_t other = make(0);
+        cr_assert_neq(slot(other), slot(chan));
+        cr_assert_eq(mc_chan_destroy(other), MC_OK);
+    }
+    csp_schedule();
+    bool reused = false;
+    for (int i = 0; i < 10000 && !reused; ++i) {
+        const mc_chan_t other = make(0);
+        reused = slot(other) == slot(chan);
+        cr_assert_eq(mc_chan_destroy(other), MC_OK);
+    }
+    cr_assert(reused, "the slot is lost");
+}
+
 // Goal: a waiter in a destroyed channel outlives the handle; the memory goes with the last endpoint, in any order.
 Test(ChanHandle, endpoints_outlive_the_handle) {
     World world;
