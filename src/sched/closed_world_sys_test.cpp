@@ -96,6 +96,34 @@ Test(ClosedWorldSys, threads_that_take_turns, .timeout = 60) {
     });
 }
 
+// Goal: the same seen from close by, where a look takes few steps: one of the two runs at any moment, so none of the
+// looks may find the world closed.
+Test(ClosedWorldSys, looks_at_threads_that_take_turns, .timeout = 60) {
+    explore("ClosedWorldSys/looks_at_threads_that_take_turns", 8'000, [] {
+        here();
+        Gate ping, pong;
+        Known known;
+        sync::atomic<uint32_t> looked{0};
+        const auto take_turns = [&](Gate &mine, Gate &other, bool begins) {
+            known.arrive();
+            known.wait_for(2);
+            for (int i = 0; i < 3; ++i) {
+                if (begins || i > 0)
+                    other.release();
+                check(mine.acquire() == MC_OK, "not released");
+            }
+            other.release();
+            while (looked.load(sync::acquire) == 0)
+                sync::thread_yield();
+        };
+        Thread first([&] { take_turns(ping, pong, true); }, "first");
+        Thread second([&] { take_turns(pong, ping, false); }, "second");
+        known.wait_for(2);
+        check(!world_is_closed(executor()), "closed, though one of them runs");
+        looked.store(1, sync::release); // release: pairs with the acquire in take_turns
+    });
+}
+
 // Goal: a thread hands its task to a new one and leaves; the new one attaches, waits with a deadline, wakes the owner.
 Test(ClosedWorldSys, threads_that_come_and_go, .timeout = 60) {
     explore("ClosedWorldSys/threads_that_come_and_go", 1'500, [] {

@@ -211,47 +211,34 @@ Test(ParkSys, owner_and_thread_wake_each_other, .timeout = 60) {
 // Goal: a waker touches nothing of a thread that it has woken but the parker: the thread may be gone at once, and its
 // slot a microthread's, which must not be enqueued a second time.
 Test(ParkSys, a_woken_thread_may_be_gone_at_once, .timeout = 60) {
+    const auto body = [] {
+        here();
+        Gate gate;
+        int ran = 0;
+        Thread waiter([&] { check(gate.acquire() == MC_OK, "not released"); }, "waiter");
+        Thread waker(
+            [&] {
+                while (!gate.has_waiters())
+                    sync::thread_yield();
+                gate.release();
+            },
+            "waker");
+        waiter.join();
+        for (int i = 0; i < 2; ++i)
+            check(result_of(start([&] { return ++ran; })) == i + 1, "it did not run");
+        waker.join();
+        yield();
+        check(ran == 2, "%d of 2 ran", ran);
+        check(executor().queue().holds_only(here().running), "somebody is left in the queue");
+    };
+    expect_pass(
+        {.name = "ParkSys/a_woken_thread_may_be_gone_at_once", .preemptions = 2, .max_runs = 3'000, .isolate = true},
+        body);
     expect_pass({.name = "ParkSys/a_woken_thread_may_be_gone_at_once",
                  .search = Search::seeds,
                  .seeds = 1'500,
                  .isolate = true},
-                [] {
-                    here();
-                    Known known;
-                    Gate gate, done;
-                    int ran = 0;
-                    Thread waiter(
-                        [&] {
-                            known.arrive();
-                            check(gate.acquire() == MC_OK, "not released");
-                        },
-                        "waiter");
-                    Thread waker(
-                        [&] {
-                            known.arrive();
-                            while (!gate.has_waiters())
-                                sync::thread_yield();
-                            gate.release();
-                        },
-                        "waker");
-                    Thread spawner(
-                        [&] {
-                            known.arrive();
-                            waiter.join();
-                            for (int i = 0; i < 2; ++i)
-                                run_now([&] {
-                                    ++ran;
-                                    done.release();
-                                });
-                        },
-                        "spawner");
-                    known.wait_for(3);
-                    for (int i = 0; i < 2; ++i)
-                        check(done.acquire() == MC_OK, "a false deadlock");
-                    yield();
-                    check(ran == 2, "%d of 2 ran", ran);
-                    check(executor().queue().holds_only(here().running), "somebody is left in the queue");
-                });
+                body);
 }
 
 namespace {
