@@ -17,9 +17,9 @@ inline ThreadContext *current() noexcept { return static_cast<ThreadContext *>(s
 // Null on failure, with the code in *status: MC_E_FORKED or MC_E_NOMEM.
 ThreadContext *attach(int32_t *status) noexcept;
 
-// A known thread that must run the queue: when the thread that owned the runtime has ended, this one owns it from now
-// on.
-// Returns the thread's context, which may be another one then; not the owner's when somebody else is.
+// A known thread that needs the runtime: when the thread that owned it has ended, this one owns it from now on. Returns
+// the thread's context, which is another one then (the old one is gone: no call of the thread may be under way); its
+// own when somebody else is the owner.
 ThreadContext *take_over(ThreadContext *thread) noexcept;
 
 // MC_OK, or MC_E_CONTEXT where a blocking call is not allowed (inside tx, on a step's stack).
