@@ -19,7 +19,7 @@ inline sched::ThreadContext *enter(int32_t *status) noexcept {
     sched::ThreadContext *thread = sched::current();
     if (thread == nullptr)
         return sched::attach(status); // cold and out of line
-    return thread->executor != nullptr || thread->no_switch != 0 ? thread : sched::take_over(thread);
+    return thread->executor != nullptr || thread->no_switch != 0 ? thread : sched::take_over(thread, status);
 }
 
 // MC_OK for the runtimes that a call may name: 0, which is the default one.

@@ -145,7 +145,7 @@ void csp_schedule(void) noexcept {
 
 void csp_yield(void) noexcept {
     ThreadContext *thread = mc::sched::current();
-    if (thread == nullptr) {
+    if (thread == nullptr || thread->executor == nullptr) [[unlikely]] {
         int32_t status = MC_OK;
         thread = enter(&status);
     }

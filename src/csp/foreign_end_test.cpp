@@ -198,6 +198,14 @@ Test(ForeignEnd, a_known_thread_that_sends_takes_over, .timeout = 20) {
     });
 }
 
+Test(ForeignEnd, a_known_thread_that_yields_takes_over, .timeout = 20) {
+    a_known_thread_needs([](csp_writer, mc_task_t task) {
+        csp_yield();
+        cr_assert_eq(mc_detach(task), MC_OK);
+        return 1;
+    });
+}
+
 Test(ForeignEnd, a_known_thread_that_chooses_takes_over, .timeout = 20) {
     a_known_thread_needs([](csp_writer w, mc_task_t task) {
         int value = 4;

@@ -91,7 +91,7 @@ MC_FIBER_SWITCH_CODE inline void arrive([[maybe_unused]] Context &me, [[maybe_un
 // so the return address that a call pushes on the processor's return-address predictor would stay there, and the
 // suspended function's own return, a few instructions later, would be mispredicted: twenty nanoseconds a switch among
 // tasks that are suspended in the same function.
-#if defined(__x86_64__) && !defined(__CET__) && !defined(MC_FIBER_ASAN) && !defined(MC_FIBER_TSAN)
+#if defined(__x86_64__) && defined(__LP64__) && !defined(__CET__) && !defined(MC_FIBER_ASAN) && !defined(MC_FIBER_TSAN)
 MC_FIBER_SWITCH_CODE inline boost::context::detail::transfer_t jump(void *to, void *data) {
     // A frame pointer: an unwinder finds this frame though the stack pointer has moved behind the compiler's back.
     asm volatile("" ::"r"(__builtin_frame_address(0)));
@@ -108,7 +108,7 @@ MC_FIBER_SWITCH_CODE inline boost::context::detail::transfer_t jump(void *to, vo
                    "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15",
 #ifdef __AVX512F__
                    "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23", "xmm24", "xmm25", "xmm26",
-                   "xmm27", "xmm28", "xmm29", "xmm30", "xmm31", "k1", "k2", "k3", "k4", "k5", "k6", "k7",
+                   "xmm27", "xmm28", "xmm29", "xmm30", "xmm31", "k0", "k1", "k2", "k3", "k4", "k5", "k6", "k7",
 #endif
                    "st", "st(1)", "st(2)", "st(3)", "st(4)", "st(5)", "st(6)", "st(7)");
     return arrived;

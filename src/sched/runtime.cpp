@@ -167,18 +167,21 @@ ThreadContext *attach(int32_t *status) noexcept {
     return thread;
 }
 
-ThreadContext *take_over(ThreadContext *thread) noexcept {
+ThreadContext *take_over(ThreadContext *thread, int32_t *status) noexcept {
     // relaxed: a hint, looked at again under the mutex. Whoever knows that the owner has ended (by having joined it, say)
     // reads 0; whoever can not know it may come as if before.
     if (registry.owned.load(sync::relaxed) != 0)
         return thread;
     sync::lock_guard guard(registry.mutex);
-    if (registry.owned.load(sync::relaxed) != 0 || registry.ended)
+    if (registry.owned.load(sync::relaxed) != 0)
         return thread;
-    int32_t status = MC_OK;
-    ThreadContext *owner = attach_owner(&status);
+    if (registry.ended) {
+        *status = MC_E_SHUTDOWN;
+        return nullptr;
+    }
+    ThreadContext *owner = attach_owner(status);
     if (owner == nullptr)
-        return thread;
+        return nullptr;
     sync::set_thread_slot(owner);
     forget_foreign(thread);
     return owner;

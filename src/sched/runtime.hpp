@@ -1,7 +1,7 @@
 // The default runtime: one executor, whose owner is the thread that first needs it; and the threads that we know.
 //
-// Locks: the registry's mutex guards ownership and the list of foreign threads; nothing is called under it but the
-// slab.
+// Locks: the registry's mutex guards ownership and the list of foreign threads; what is called under it
+// is the slab, the allocator and the system.
 #pragma once
 
 #include "sched/executor.hpp"
@@ -14,13 +14,14 @@ namespace mc::sched {
 inline ThreadContext *current() noexcept { return static_cast<ThreadContext *>(sync::thread_slot()); }
 
 // The same, made if need be: the thread becomes the owner of a runtime without one, else it is registered as foreign.
-// Null on failure, with the code in *status: MC_E_FORKED or MC_E_NOMEM.
+// Null on failure, with the code in *status: MC_E_FORKED, MC_E_SHUTDOWN or MC_E_NOMEM.
 ThreadContext *attach(int32_t *status) noexcept;
 
 // A known thread that needs the runtime: when the thread that owned it has ended, this one owns it from now on. Returns
-// the thread's context, which is another one then (the old one is gone: no call of the thread may be under way); its
-// own when somebody else is the owner.
-ThreadContext *take_over(ThreadContext *thread) noexcept;
+// the thread's context, which is another one then (the old one is gone: no call under way may use it any more); its own
+// when somebody else is the owner. Null, with the code in *status, when there is no owner and this thread can not be it:
+// MC_E_SHUTDOWN or MC_E_NOMEM; nobody would end its waits.
+ThreadContext *take_over(ThreadContext *thread, int32_t *status) noexcept;
 
 // MC_OK, or MC_E_CONTEXT where a blocking call is not allowed (inside tx, on a step's stack).
 inline int32_t may_block(const ThreadContext &thread) noexcept { return thread.no_switch == 0 ? MC_OK : MC_E_CONTEXT; }

@@ -1,8 +1,8 @@
 // The hot half of the executor, inline: leaving a task, arriving at another, waking. What is promised stands in
 // park.hpp and executor.hpp; the cold half is executor.cpp.
 //
-// What leads to a jump is forced inline: each return between a jump and the caller of the library is mispredicted when
-// the task that goes on was suspended by another function (a receiver that a sender wakes), so there should be one.
+// What leads from a send or a receive to a jump is forced inline: each return between a jump and the caller of the library
+// is mispredicted when the task that goes on was suspended by another function (a receiver that a sender wakes).
 #pragma once
 
 #include "sched/executor.hpp"
