@@ -18,9 +18,9 @@
  * waits.
  * Microthreads run, and csp_after and csp_tick fire, while the owner is inside the library: an owner that waits
  * elsewhere (in pthread_join, say) holds them up. Deadlines of other threads' own calls do not depend on it. When the
- * owner's thread ends, the thread that makes the next call owns the runtime (addref, release and calls inside tx
- * aside); until then no microthread runs. That includes the end of main's thread when main returns: a thread that still
- * makes calls then owns the runtime while static destructors run.
+ * owner's thread ends, the thread that makes the next call owns the runtime (addref, release, what only asks, and
+ * calls inside tx aside); until then no microthread runs. That includes the end of main's thread when main returns: a
+ * thread that still makes calls then owns the runtime while static destructors run.
  *
  * Endpoints
  * ---------

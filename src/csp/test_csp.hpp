@@ -12,8 +12,6 @@
 #include <functional>
 #include <pthread.h>
 #include <string>
-#include <sys/wait.h>
-#include <unistd.h>
 #include <utility>
 
 namespace mc::csp::testing {

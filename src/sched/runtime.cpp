@@ -3,7 +3,6 @@
 #include "base/alloc.hpp"
 #include "base/log.hpp"
 
-#include <csignal>
 #include <cstring>
 #include <new>
 #include <pthread.h>

@@ -12,9 +12,7 @@
 #include <memory>
 
 #include <cstdint>
-#include <sys/wait.h>
 #include <type_traits>
-#include <unistd.h>
 #include <utility>
 
 namespace mc::sched::testing {
