@@ -10,6 +10,11 @@ int main(void) {
     uintptr_t aligned = ((uintptr_t)channel + 15) & ~(uintptr_t)15;
     CHECK(layout_macros((csp_writer)aligned, (csp_reader)(aligned | 1)));
 
+    /* An operation that is started is all zeros: memory that is zeroed serves as well. */
+    mc_op op = MC_OP_INIT;
+    static const mc_op zeroed;
+    CHECK(memcmp(&op, &zeroed, sizeof op) == 0);
+
     CHECK_EQ(mc_abi_version(), MC_VERSION_MAJOR << 16 | MC_VERSION_MINOR);
     CHECK_EQ(mc_check_abi(MC_VERSION_MAJOR, MC_VERSION_MINOR), MC_OK);
     CHECK_EQ(mc_check_abi(MC_VERSION_MAJOR, MC_VERSION_MINOR + 1), MC_E_VERSION);

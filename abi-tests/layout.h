@@ -50,6 +50,41 @@ FIXED_SIZE(csp_chanop, 16, 8);
 FIXED_FIELD(csp_chanop, waiter, 0);
 FIXED_FIELD(csp_chanop, message, 8);
 
+FIXED_SIZE(mc_op, 128, 8);
+FIXED_FIELD(mc_op, word, 0);
+FIXED_FIELD(mc_op, link, 8);
+FIXED_FIELD(mc_op, cancel_link, 16);
+FIXED_FIELD(mc_op, bell_link, 24);
+FIXED_FIELD(mc_op, destination, 32);
+FIXED_FIELD(mc_op, source, 40);
+FIXED_FIELD(mc_op, kind, 48);
+FIXED_FIELD(mc_op, flags, 52);
+FIXED_FIELD(mc_op, deadline_ns, 56);
+FIXED_FIELD(mc_op, id, 64);
+FIXED_FIELD(mc_op, trace_id, 72);
+FIXED_FIELD(mc_op, parent_id, 80);
+FIXED_FIELD(mc_op, user, 88);
+FIXED_FIELD(mc_op, value, 96);
+FIXED_FIELD(mc_op, result, 104);
+FIXED_FIELD(mc_op, slot, 108);
+FIXED_FIELD(mc_op, reserved, 112);
+FIXED(sizeof(((mc_op *)0)->reserved) == 16);
+
+FIXED_SIZE(mc_completion, 32, 8);
+FIXED_FIELD(mc_completion, token, 0);
+FIXED_FIELD(mc_completion, value, 8);
+FIXED_FIELD(mc_completion, status, 16);
+FIXED_FIELD(mc_completion, kind, 20);
+FIXED_FIELD(mc_completion, data, 24);
+
+/* What embeds an operation has it first: the operation's address is that of the whole. */
+typedef struct layout_read {
+    mc_op op;
+    void *buffer;
+} layout_read;
+FIXED_FIELD(layout_read, op, 0);
+FIXED_FIELD(layout_read, buffer, 128);
+
 FIXED(MC_OK == 0);
 FIXED(MC_E_INVAL == -100001);
 FIXED(MC_E_SIM == -100024);
@@ -58,18 +93,25 @@ FIXED(csp_ready == 3);
 FIXED(MC_NOW == INT64_MIN);
 FIXED(MC_FOREVER == INT64_MAX);
 FIXED(MC_SEC == 1000 * MC_MS);
+FIXED(MC_OP_PHASE_IDLE == 0 && MC_OP_PHASE_SUBMITTED == 1 && MC_OP_PHASE_ACTIVE == 2);
+FIXED(MC_OP_PHASE_COMPLETING == 3 && MC_OP_PHASE_DONE == 4);
+FIXED(MC_OP_CAUSE_NONE == 0 && MC_OP_CAUSE_CANCEL == 1 && MC_OP_CAUSE_DEADLINE == 2);
+FIXED(MC_OP_CAUSE_CLOSE == 3 && MC_OP_CAUSE_SHUTDOWN == 4);
+FIXED(MC_OP_STANDING == 1 && MC_OP_UNREFERENCED == 2 && MC_OP_KIND_USER == 0x80000000u);
 FIXED(MC_LOG_ERROR == 0 && MC_LOG_WARNING == 1 && MC_LOG_INFO == 2);
 
 /* The macros that make values must compile cleanly too, in both languages. */
 static inline int layout_macros(csp_writer w, csp_reader r) {
     mc_spawn_options options = MC_SPAWN_OPTIONS_INIT;
     mc_allocator allocator = MC_ALLOCATOR_INIT;
+    mc_op op = MC_OP_INIT;
+    layout_read read = {MC_OP_INIT, 0};
     csp_chanop ops[3] = {{csp_wait(w), 0}, {csp_wait(r), 0}, {csp_wait_dead(r), 0}};
     return options.struct_size == sizeof options && options.flags == 0 && options.stack_size == 0 &&
-           allocator.struct_size == sizeof allocator && allocator.alloc == 0 &&
-           ((uintptr_t)ops[0].waiter & 15) == 0xE && ((uintptr_t)ops[1].waiter & 15) == 0xF &&
-           ((uintptr_t)ops[2].waiter & 15) == 0xD && ((uintptr_t)csp_wait_dead(w) & 15) == 0xC &&
-           (uintptr_t)csp_wait((csp_writer)0) == 0xE;
+           allocator.struct_size == sizeof allocator && allocator.alloc == 0 && op.word == 0 && op.deadline_ns == 0 &&
+           op.reserved[1] == 0 && read.op.link == 0 && ((uintptr_t)ops[0].waiter & 15) == 0xE &&
+           ((uintptr_t)ops[1].waiter & 15) == 0xF && ((uintptr_t)ops[2].waiter & 15) == 0xD &&
+           ((uintptr_t)csp_wait_dead(w) & 15) == 0xC && (uintptr_t)csp_wait((csp_writer)0) == 0xE;
 }
 
 #endif /* ABI_TESTS_LAYOUT_H */

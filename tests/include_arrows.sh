@@ -27,11 +27,12 @@ check() {
                     sees["mcrt"] = ""
                     sees["testing"] = "base fiber"
                     # Public headers a room sees beside mc/base.h, for types and constants; abi and mcrt see all.
-                    own["sched"] = own["fiber"] = "runtime.h inspect.h"
+                    own["fiber"] = "runtime.h inspect.h"
+                    own["sched"] = "runtime.h inspect.h op.h"
                     own["csp"] = "csp.h"
                     own["actor"] = "actor.h"
                     own["machine"] = "machine.h bridge.h"
-                    own["io"] = "io.h node.h cq.h"
+                    own["io"] = "io.h node.h cq.h op.h"
                     own["sim"] = "sim.h"
                     own["supervise"] = "supervisor.h"
                     own["inspect"] = "inspect.h"
@@ -145,6 +146,8 @@ plant src/fiber/context.cpp '#include CONTEXT_HEADER' 1
 plant src/sched/executor.cpp '#include "fiber/context.hpp"' 0
 plant src/sched/executor.cpp '#include "csp/channel.hpp"' 1
 plant src/sched/executor.cpp '#include <mc/csp.h>' 1
+plant src/sched/op_word.hpp '#include <mc/op.h>' 0
+plant src/fiber/context.cpp '#include <mc/op.h>' 1
 plant src/csp/channel.cpp '#include "sched/park.hpp"' 0
 plant src/csp/channel.cpp '#include <mc/csp.h>' 0
 plant src/csp/channel.cpp '#include "actor/mailbox.hpp"' 1

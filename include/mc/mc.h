@@ -5,6 +5,7 @@
 #include "base.h"
 #include "csp.h"
 #include "inspect.h"
+#include "op.h"
 #include "runtime.h"
 
 #endif /* MC_MC_H */
