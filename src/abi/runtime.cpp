@@ -21,7 +21,8 @@ int32_t read_spawn_options(const mc_spawn_options *options, SpawnRequest *reques
     if (status != MC_OK)
         return status;
     constexpr uint32_t all_flags = MC_SPAWN_PINNED | MC_SPAWN_LOW | MC_SPAWN_HIGH;
-    if ((known.flags & ~all_flags) != 0 || (known.flags & (MC_SPAWN_LOW | MC_SPAWN_HIGH)) == (MC_SPAWN_LOW | MC_SPAWN_HIGH))
+    if ((known.flags & ~all_flags) != 0 ||
+        (known.flags & (MC_SPAWN_LOW | MC_SPAWN_HIGH)) == (MC_SPAWN_LOW | MC_SPAWN_HIGH))
         return MC_E_INVAL;
     request->pinned = (known.flags & MC_SPAWN_PINNED) != 0;
     if ((known.flags & MC_SPAWN_LOW) != 0)

@@ -216,24 +216,24 @@ private:
     uint64_t watched_turn_ = 0;    // the turn that ran at the last poll
     int64_t watched_since_ns_ = 0; // the first poll in it
     int64_t wheel_turned_ns_ = 0;
-    bool got_up_ = false; // slept, and has not run anything since
+    bool got_up_ = false;        // slept, and has not run anything since
     int64_t linger_ns_ = 25'000; // how long to linger; shrinks while that does not pay
-    Sleeper sleeper_; // see thread_bed.hpp
+    Sleeper sleeper_;            // see thread_bed.hpp
     sync::thread own_thread_;
 
     // any thread
     TimerHeap timers_;
     base::Inbox<Task, &Task::next> inbox_;
     FutexDriver driver_;
-    LocalQueue ring_;                     // runnable, may be stolen
-    SharedQueue wheel_;                   // used up their quantum; one segment
-    sync::atomic<Task *> next_{nullptr};  // set by us alone; taken by us, or by the sentry
-    sync::atomic<uint64_t> turns_{0};     // written by us
+    LocalQueue ring_;                      // runnable, may be stolen
+    SharedQueue wheel_;                    // used up their quantum; one segment
+    sync::atomic<Task *> next_{nullptr};   // set by us alone; taken by us, or by the sentry
+    sync::atomic<uint64_t> turns_{0};      // written by us
     sync::atomic<uint64_t> seen_turns_{0}; // written by the sentry
-    sync::atomic<uint64_t> begun_{0};     // written by us
-    sync::atomic<uint64_t> ended_{0};     // written by us
-    sync::atomic<uint32_t> load_{0};      // written by us
-    sync::atomic<uint32_t> resting_{0};   // written by us
+    sync::atomic<uint64_t> begun_{0};      // written by us
+    sync::atomic<uint64_t> ended_{0};      // written by us
+    sync::atomic<uint32_t> load_{0};       // written by us
+    sync::atomic<uint32_t> resting_{0};    // written by us
 
     // immutable
     Pool &pool_;

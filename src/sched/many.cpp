@@ -172,11 +172,12 @@ void Executor::run(Task *task) noexcept {
     if (sleeper_.searching) {
         if (pool_.bed().leave_search(sleeper_))
             pool_.notify();
-    } else if (got_up_) {
-        if (Executor *sentry = pool_.bed().missing_sentry())
+    }
+    if (got_up_) {
+        got_up_ = false;
+        if (Executor *sentry = pool_.bed().missing_sentry(driver_.now()))
             Pool::wake_up(*sentry);
     }
-    got_up_ = false;
     if (task->kind == Kind::step)
         return run_step(task);
     begin_turn(task);
@@ -281,11 +282,14 @@ int64_t Executor::rest_until() noexcept {
             earliest = std::min(earliest, other.timers_.earliest());
     }
     const int64_t now = driver_.now();
+    const int64_t soon = now + sleeper_.period_ns;
     int64_t until = earliest;
     if (others_awake)
-        until = std::min(std::max(earliest, now), now + sleeper_.period_ns);
-    else // they have just lain down if no timer is armed: the next time we shall not be sentry
-        until = (earliest == INT64_MAX ? now : std::max(earliest, now)) + sleeper_.period_ns;
+        until = std::min(std::max(earliest, now), soon);
+    else if (earliest != INT64_MAX)
+        until = std::max(earliest, now) + sleeper_.period_ns;
+    if (pool_.bed().announce_sentry_sleep(until, live))
+        until = std::min(until, soon);
     return std::min(until, timer_deadline());
 }
 

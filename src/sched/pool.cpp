@@ -78,9 +78,9 @@ void Pool::stop() noexcept {
     (void)sync::dekker_publish(stopping_, uint32_t{1}); // 1
     for (uint32_t i = 0; i < live(); ++i)
         wake_up(at(i));
-    join_threads();                                  // 2
+    join_threads();                                 // 2
     (void)sync::dekker_publish(many_, uint32_t{0}); // 3: Dekker, with wake_from_outside
-    for (uint32_t i = 1; i < live(); ++i)            // 4
+    for (uint32_t i = 1; i < live(); ++i)           // 4
         at(i).timers().move_all_to(first().timers());
     for (uint32_t i = 0; i < live(); ++i)
         at(i).give_tasks_to(first());

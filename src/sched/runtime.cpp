@@ -22,8 +22,8 @@ struct Registry {
     Pool *pool = nullptr;
     // 1 while a thread owns the first executor, or all have threads of their own; read without the mutex by take_over
     sync::atomic<uint32_t> owned{0};
-    bool ended = false;              // the owner's thread ended on a microthread's stack: the process is exiting
-    Task *foreign = nullptr;         // list
+    bool ended = false;      // the owner's thread ended on a microthread's stack: the process is exiting
+    Task *foreign = nullptr; // list
     uint32_t foreign_count = 0;
     bool hooked = false;
 };
@@ -181,14 +181,10 @@ ThreadContext *attach(int32_t *status) noexcept {
     return thread;
 }
 
-ThreadContext *take_over(ThreadContext *thread, int32_t *status) noexcept {
-    // relaxed: a hint, looked at again under the mutex. Whoever knows that the owner has ended (by having joined it, say)
-    // reads 0; whoever can not know it may come as if before.
-    if (registry.owned.load(sync::relaxed) != 0)
-        return thread;
-    sync::lock_guard guard(registry.mutex);
-    if (registry.owned.load(sync::relaxed) != 0)
-        return thread;
+namespace {
+
+// Under the registry's mutex: a foreign thread owns the runtime from now on.
+ThreadContext *become_owner(ThreadContext *thread, int32_t *status) noexcept {
     if (registry.ended) {
         *status = MC_E_SHUTDOWN;
         return nullptr;
@@ -199,6 +195,17 @@ ThreadContext *take_over(ThreadContext *thread, int32_t *status) noexcept {
     sync::set_thread_slot(owner);
     forget_foreign(thread);
     return owner;
+}
+
+} // namespace
+
+ThreadContext *take_over(ThreadContext *thread, int32_t *status) noexcept {
+    // relaxed: a hint, looked at again under the mutex. Whoever knows that the owner has ended (by having joined it, say)
+    // reads 0; whoever can not know it may come as if before.
+    if (registry.owned.load(sync::relaxed) != 0)
+        return thread;
+    sync::lock_guard guard(registry.mutex);
+    return registry.owned.load(sync::relaxed) != 0 ? thread : become_owner(thread, status);
 }
 
 namespace {
@@ -256,16 +263,14 @@ int32_t start_executors(ThreadContext &thread, uint32_t n) noexcept {
 int32_t stop_executors(ThreadContext &thread) noexcept {
     if (thread.executor != nullptr)
         return thread.executor->many() ? MC_E_CONTEXT : MC_OK;
-    {
-        sync::lock_guard lifecycle(registry.lifecycle);
-        if (!registry.pool->many())
-            return MC_OK;
-        registry.pool->stop(); // without the mutex: what still runs may need it before it ends
-        sync::lock_guard guard(registry.mutex);
-        registry.owned.store(0, sync::relaxed);
-    }
+    sync::lock_guard lifecycle(registry.lifecycle);
+    if (!registry.pool->many())
+        return MC_OK;
+    registry.pool->stop(); // without the mutex: what still runs may need it before it ends
+    sync::lock_guard guard(registry.mutex);
+    registry.owned.store(0, sync::relaxed); // under the mutex, so that nobody is faster than we
     int32_t status = MC_OK;
-    (void)take_over(&thread, &status);
+    (void)become_owner(&thread, &status);
     return status;
 }
 

@@ -75,11 +75,11 @@ struct Task : base::SlabItem<Task>, base::HandleItem, fiber::Context, Timer {
 
     // immutable from spawn to end
     Kind kind = Kind::fiber;
-    bool ever_joinable = false;   // a handle was given out at spawn
-    bool pinned = false;          // stays with its executor; immutable from spawn to end
+    bool ever_joinable = false; // a handle was given out at spawn
+    bool pinned = false;        // stays with its executor; immutable from spawn to end
     Priority priority = Priority::normal;
-    bool in_schedule = false;     // owner executor only: inside csp_schedule
-    uint8_t ended = end_none;     // guarded by join_lock, when ever joinable
+    bool in_schedule = false; // owner executor only: inside csp_schedule
+    uint8_t ended = end_none; // guarded by join_lock, when ever joinable
     // Where it runs, or ran last; null for a foreign thread. Written by the executor that begins its turn; read by
     // whoever holds the claim on it, or has it from a queue.
     Executor *executor = nullptr;

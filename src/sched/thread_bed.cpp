@@ -32,8 +32,9 @@ void ThreadBed::lie_down(Sleeper &me, uint32_t live, bool timers_armed) noexcept
     // seq_cst: Dekker, with work_is_available. The sources are looked at after this.
     const Counts before = unpack(word_.fetch_add(one_sleeper - searcher, sync::seq_cst));
     const bool others_awake = before.sleeping + 1 < live;
-    if (has_sentry_.load(sync::relaxed) == 0 && (others_awake || timers_armed)) {
-        has_sentry_.store(1, sync::relaxed);
+    if (sentry_.load(sync::relaxed) == nullptr && (others_awake || timers_armed)) {
+        sentry_until_.store(INT64_MIN, sync::relaxed); // not known yet
+        sentry_.store(me.executor, sync::relaxed);
         me.sentry = true;
     }
 }
@@ -41,7 +42,7 @@ void ThreadBed::lie_down(Sleeper &me, uint32_t live, bool timers_armed) noexcept
 void ThreadBed::get_up(Sleeper &me) noexcept {
     base::SpinGuard guard(lock_);
     if (me.sentry) {
-        has_sentry_.store(0, sync::relaxed);
+        sentry_.store(nullptr, sync::relaxed);
         me.sentry = false;
     }
     if (!me.asleep) { // wake_one has counted us as searching

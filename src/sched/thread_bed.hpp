@@ -28,8 +28,10 @@
 //   nobody is sentry     no             no             to its own deadline: idle costs nothing
 //   there is a sentry    any            any            to its own deadline
 //
-// The period is 1 ms and doubles up to 10 ms while the sentry finds nothing to take. An executor that gets up by itself
-// and finds work while nobody is sentry wakes one sleeper, which becomes it: nobody else would see that it hogs.
+// The period is 1 ms and doubles up to 10 ms while the sentry finds nothing to take. An executor that slept and has found
+// work would be seen hogging by nobody when there is no sentry, or one that sleeps for longer than a period since all
+// slept: it wakes a sleeper, which becomes sentry, or that sentry. (Dekker: the executor leaves the bed, then reads until
+// when the sentry sleeps; the sentry publishes that, then looks again whether somebody is awake.)
 //
 // Rejected: waking a sleeper for each piece of work (a wake costs 20 to 35 microseconds); searching until work comes
 // (burns a core); a monitor thread beside the executors (one more thread to wake, and it can run nothing).
@@ -85,10 +87,16 @@ public:
     void lie_down(Sleeper &me, uint32_t live, bool timers_armed) noexcept;
     void get_up(Sleeper &me) noexcept;
 
-    // Nobody is sentry, and somebody sleeps who could be: as work_is_available, for an executor that got up by itself
-    // and found work.
-    [[nodiscard]] Executor *missing_sentry() noexcept {
-        return has_sentry_.load(sync::relaxed) != 0 || counts().sleeping == 0 ? nullptr : wake_one();
+    // For an executor that slept and has found work: whom to wake so that somebody watches over it, or null.
+    [[nodiscard]] Executor *missing_sentry(int64_t now) noexcept {
+        if (Executor *sentry = sentry_.load(sync::relaxed))
+            return sentry_until_.load(sync::seq_cst) > now + sentry_period_max_ns ? sentry : nullptr;
+        return counts().sleeping == 0 ? nullptr : wake_one();
+    }
+    // The sentry, before it sleeps. True: somebody is awake, whom it must not leave alone for so long.
+    [[nodiscard]] bool announce_sentry_sleep(int64_t until, uint32_t live) noexcept {
+        (void)sync::dekker_publish(sentry_until_, until);
+        return unpack(word_.load(sync::seq_cst)).sleeping < live; // Dekker, with get_up and missing_sentry
     }
 
     Counts counts() const noexcept { return unpack(word_.load(sync::relaxed)); }
@@ -105,7 +113,8 @@ private:
     base::List<Sleeper> sleepers_; // the one that lay down last is woken first
     // any thread (atomic)
     sync::atomic<uint64_t> word_{0};
-    sync::atomic<uint32_t> has_sentry_{0}; // written under lock_
+    sync::atomic<Executor *> sentry_{nullptr};      // written under lock_
+    sync::atomic<int64_t> sentry_until_{INT64_MIN}; // until when it sleeps
 };
 
 } // namespace mc::sched
