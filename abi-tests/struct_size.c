@@ -68,7 +68,7 @@ static void spawn_options(void *unused) {
     CHECK_EQ(spawn_with(place(&bad, sizeof bad, 8)), MC_OK);
     CHECK_EQ(spawn_with(place(&bad, sizeof bad, 16)), MC_E_INVAL);
     bad = options;
-    bad.flags = 1;
+    bad.flags = 8;
     CHECK_EQ(spawn_with(place(&bad, sizeof bad, 4)), MC_OK);
     CHECK_EQ(spawn_with(place(&bad, sizeof bad, 8)), MC_E_INVAL);
 

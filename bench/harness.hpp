@@ -10,10 +10,13 @@
 //
 // Exit status: 0; 2 for a row, count or number of executors that the program does not have; 1 when the row failed.
 //
+// The value may also be milliseconds or CPU seconds of the whole run, as the row's unit in the driver says.
+//
 // Invariants: a process measures one row, so no row profits or suffers from what another left behind (warm
 // allocators, cached stacks, a grown heap). Each row does kWarmUp operations before the clock starts: a fixed number,
 // so that the difference of two runs with different ITERATIONS is exactly the difference in operations (the driver's
-// --instructions relies on it).
+// --instructions relies on it). Rows of which one run is one operation (a million microthreads, a second of timers)
+// have no warm-up: a program does such a thing once.
 #ifndef BENCH_HARNESS_HPP
 #define BENCH_HARNESS_HPP
 
@@ -24,14 +27,18 @@
 #include <cstdlib>
 #include <cstring>
 #include <unistd.h>
+#include <vector>
 
 namespace bench {
 
 constexpr uint64_t kWarmUp = 10000;
 
+// One of the two: run is for one executor; run_on for as many as the command says, least_executors or more.
 struct Row {
     const char *name;
     double (*run)(uint64_t iterations);
+    double (*run_on)(uint64_t iterations, uint64_t executors) = nullptr;
+    uint64_t least_executors = 1;
 };
 
 struct Program {
@@ -59,6 +66,21 @@ template <class Pass> double time_per_operation(uint64_t operations, Pass pass) 
     std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - start;
     return took.count() / static_cast<double>(operations);
 }
+
+// Once, without a warm-up; returns nanoseconds.
+template <class Pass> double time_once(Pass pass) {
+    auto start = std::chrono::steady_clock::now();
+    pass();
+    return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start).count();
+}
+
+// Further lines of the output, in the order of the calls; by the main thread.
+struct Further {
+    const char *name;
+    double value;
+};
+inline std::vector<Further> further_lines;
+inline void further(const char *name, double value) { further_lines.push_back({name, value}); }
 
 struct Memory {
     double resident_bytes;
@@ -123,11 +145,14 @@ inline int usage(const Program &program) {
 inline int run_row(const Program &program, const Row &row, uint64_t iterations, uint64_t executors) {
     if (iterations == 0)
         return usage(program);
-    if (executors != 1) {
-        std::fprintf(stderr, "bench: %s has this row for one executor only\n", program.name);
+    if (row.run_on == nullptr ? executors != 1 : executors < row.least_executors) {
+        std::fprintf(stderr, "bench: %s does not have this row for %llu executors\n", program.name,
+                     static_cast<unsigned long long>(executors));
         return 2;
     }
-    std::printf("%.3f\n", row.run(iterations));
+    std::printf("%.4f\n", row.run_on == nullptr ? row.run(iterations) : row.run_on(iterations, executors));
+    for (const Further &line : further_lines)
+        std::printf("%s %.4f\n", line.name, line.value);
     return 0;
 }
 

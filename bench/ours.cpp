@@ -1,11 +1,15 @@
 // libmcrt's side of the benchmark: each row written against include/mc alone, as a user would write it.
 //
-// The driver (bench/run) starts it, one process a row; harness.hpp has the command form. It runs in single-processor
-// mode: the main thread owns the runtime and waits in mc_join, so that only the microthreads of the row take turns.
+// The driver (bench/run) starts it, one process a row; harness.hpp has the command form. The rows here run in
+// single-processor mode: the main thread owns the runtime and waits in mc_join, so that only the microthreads of the
+// row take turns. The rows of ours/executors.hpp and ours/timers.hpp give the runtime executors first, but timer_pair.
 //
 // Rejected: options that a user would not think of (other stack sizes, detached microthreads where a result is waited
 // for), and calls whose results nobody looks at: receivers sum what they get, and a wrong sum fails the row.
 #include "harness.hpp"
+#include "ours/common.hpp"
+#include "ours/executors.hpp"
+#include "ours/timers.hpp"
 
 #include <mc/mc.h>
 
@@ -13,31 +17,7 @@
 
 namespace {
 
-void move_int64(void *source, void *target) { *static_cast<int64_t *>(target) = *static_cast<int64_t *>(source); }
-
-struct Channel {
-    csp_writer writer = nullptr;
-    csp_reader reader = nullptr;
-
-    Channel() { bench::require(csp_chan(&writer, &reader, move_int64) == 1, "csp_chan"); }
-    ~Channel() {
-        csp_writer_release(writer);
-        csp_reader_release(reader);
-    }
-    Channel(const Channel &) = delete;
-    Channel &operator=(const Channel &) = delete;
-};
-
-mc_task_t spawn(mc_task_fn fn, void *user) {
-    mc_task_t task = 0;
-    bench::require(mc_spawn(0, fn, user, nullptr, &task) == MC_OK, "mc_spawn");
-    return task;
-}
-
-void join(mc_task_t task) { bench::require(mc_join(task, MC_FOREVER, nullptr) == MC_OK, "mc_join"); }
-
-// The sum of 0 .. count - 1, which is what a stream of count messages adds up to.
-int64_t sum_below(uint64_t count) { return static_cast<int64_t>(count * (count - 1) / 2); }
+using namespace ours;
 
 // --- yield2, yield100 ----------------------------------------------------------------------------------------------
 
@@ -65,34 +45,6 @@ double yield100(uint64_t iterations) {
 }
 
 // --- rendezvous, stream --------------------------------------------------------------------------------------------
-
-struct PingPong {
-    Channel ping, pong;
-    uint64_t round_trips;
-};
-
-int32_t send_pings(void *user) {
-    auto &game = *static_cast<PingPong *>(user);
-    int64_t sum = 0;
-    for (uint64_t i = 0; i < game.round_trips; ++i) {
-        int64_t value = static_cast<int64_t>(i);
-        csp_send(game.ping.writer, &value);
-        csp_recv(game.pong.reader, &value);
-        sum += value;
-    }
-    bench::require(sum == sum_below(game.round_trips), "the sum of the pongs");
-    return 0;
-}
-
-int32_t return_pongs(void *user) {
-    auto &game = *static_cast<PingPong *>(user);
-    for (uint64_t i = 0; i < game.round_trips; ++i) {
-        int64_t value = 0;
-        csp_recv(game.ping.reader, &value);
-        csp_send(game.pong.writer, &value);
-    }
-    return 0;
-}
 
 double rendezvous(uint64_t iterations) {
     return bench::time_per_operation(iterations, [](uint64_t messages) {
@@ -221,9 +173,21 @@ double memory(uint64_t count) {
     bench::report_memory(before, after, count);
 }
 
-constexpr bench::Row kRows[] = {
-    {"yield2", yield2},   {"yield100", yield100},     {"rendezvous", rendezvous}, {"stream", stream}, {"alt4", alt4},
-    {"prialt4", prialt4}, {"alt4_ready", alt4_ready}, {"spawn_join", spawn_join}, {"memory", memory}};
+constexpr bench::Row kRows[] = {{"yield2", yield2},
+                                {"yield100", yield100},
+                                {"rendezvous", rendezvous},
+                                {"stream", stream},
+                                {"alt4", alt4},
+                                {"prialt4", prialt4},
+                                {"alt4_ready", alt4_ready},
+                                {"spawn_join", spawn_join},
+                                {"memory", memory},
+                                {"rendezvous_cross", nullptr, rendezvous_cross, 2},
+                                {"skynet", nullptr, skynet},
+                                {"spawn_bulk", nullptr, spawn_bulk},
+                                {"timer_pair", timer_pair},
+                                {"timers_1s", nullptr, timers_1s},
+                                {"hogs", nullptr, hogs}};
 
 } // namespace
 

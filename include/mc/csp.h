@@ -22,6 +22,17 @@
  * calls inside tx aside); until then no microthread runs. That includes the end of main's thread when main returns: a
  * thread that still makes calls then owns the runtime while static destructors run.
  *
+ * Many executors
+ * --------------
+ * Between csp_init_runtime and csp_shutdown_runtime the runtime has executors, threads of its own, and every microthread
+ * may go on on another one after each call that can block (what it keeps in thread-local variables, and errno, stays
+ * behind). No order holds between microthreads but what channels give. Whom a microthread wakes runs next on the same
+ * executor, or is taken by an idle one; csp_spawn does not switch. A microthread that has used its quantum (4,000 calls
+ * or 1 ms of one turn) gives up its turn at its next blocking call. csp_run, from any other thread, waits up to 1 ms for
+ * the last microthread to end and returns 1 while one is left; csp_schedule waits until none is (for ever, when one is
+ * blocked for good). On a microthread csp_run yields and returns 1, and csp_schedule is MC_E_CONTEXT, logged.
+ * No call returns MC_E_DEADLOCK then, but mc_join of oneself.
+ *
  * Endpoints
  * ---------
  * A channel has two ends, each with a count of references. An end whose count falls to 0 is dead, for good; when both
@@ -57,6 +68,20 @@ MC_API int csp_run(void) MC_NOEXCEPT;
  * Blocks: fiber | thread. Threads: owner. Calls back: no. */
 MC_API void csp_schedule(void) MC_NOEXCEPT;
 
+/* Gives the runtime n executors, threads of its own that run the microthreads from then on, in parallel: n from 1 to
+ * 1,024, or 0 for one for each processor that the process may use. The caller must own the runtime, or nobody; afterwards
+ * it is a thread like any other. Returns 1; or 0, logged, with nothing changed: MC_E_BUSY (microthreads live, or there are
+ * executors already, or another thread owns the runtime), MC_E_CONTEXT (on a microthread, inside tx), MC_E_LIMIT,
+ * MC_E_INVAL (n below 0), MC_E_NOMEM, MC_E_SHUTDOWN, MC_E_FORKED.
+ * Blocks: thread (until the executors' threads have been made). Threads: owner. Calls back: no. */
+MC_API int csp_init_runtime(int n) MC_NOEXCEPT;
+
+/* Stops the executors, each when the microthread that it runs next gives it up: one that never does holds this up. The
+ * caller owns the runtime afterwards, in single-processor mode, with all microthreads that are left, runnable or
+ * blocked, and all timers. Without executors it does nothing. MC_E_CONTEXT, logged: on a microthread.
+ * Blocks: thread. Threads: any but executors. Calls back: no. */
+MC_API void csp_shutdown_runtime(void) MC_NOEXCEPT;
+
 /* Gives up the turn. From a thread that does not own the runtime, yields the processor; inside tx, does nothing.
  * Blocks: fiber. Threads: any. Calls back: no. */
 MC_API void csp_yield(void) MC_NOEXCEPT;
@@ -82,13 +107,13 @@ MC_API void csp_sleep_until(int64_t deadline_ns) MC_NOEXCEPT;
 /* Endpoint handles. A writer is the address of the channel (16-byte aligned), a reader that address with bit 0 set. */
 typedef struct csp_tag_writer {
     char can_wait;
-} *csp_writer;
+} * csp_writer;
 typedef struct csp_tag_reader {
     char can_wait;
-} *csp_reader;
+} * csp_reader;
 typedef struct csp_tag_waiter {
     char can_wait;
-} *csp_waiter;
+} * csp_waiter;
 
 /* Makes an unbuffered channel; stores its two ends, each with one reference. tx(src, dst) moves one message: it runs
  * once a transfer when the receiver's message pointer is not NULL, on the stack of the party that arrived second, with

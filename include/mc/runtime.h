@@ -4,7 +4,8 @@
  *
  * Where a call takes an mc_runtime_t, 0 means the runtime of the calling task, else the default one. The default
  * runtime is in single-processor mode: the thread whose call first needs it owns it, and its microthreads run whenever
- * that thread blocks, yields or runs them (mc/csp.h tells the order).
+ * that thread blocks, yields or runs them (mc/csp.h tells the order); until csp_init_runtime gives it executors, threads
+ * of its own that run all microthreads in parallel.
  */
 #ifndef MC_RUNTIME_H
 #define MC_RUNTIME_H
@@ -23,9 +24,14 @@ typedef int32_t (*mc_task_fn)(void *user);
 #define MC_STACK_DEFAULT UINT64_C(32768)
 #define MC_STACK_MAX UINT64_C(8388608)
 
+/* Flags of mc_spawn_options. PINNED: the microthread stays with the executor that it is given to: the caller's, or any
+ * when the caller is no microthread. LOW and HIGH (one of them): a quarter of, or four times, the usual quantum. Alone
+ * (single-processor mode) they change nothing. */
+enum { MC_SPAWN_PINNED = 1, MC_SPAWN_LOW = 2, MC_SPAWN_HIGH = 4 };
+
 typedef struct mc_spawn_options {
     uint32_t struct_size;
-    uint32_t flags;      /* must be 0 */
+    uint32_t flags;      /* MC_SPAWN_* */
     uint64_t stack_size; /* bytes, MC_STACK_MIN to MC_STACK_MAX; 0 is MC_STACK_DEFAULT */
     const char *name;    /* copied, 31 bytes of it; may be NULL */
 } mc_spawn_options;
@@ -52,6 +58,12 @@ MC_API int32_t mc_join(mc_task_t task, int64_t deadline_ns, int32_t *result) MC_
  * time.
  * Blocks: never. Threads: any. Calls back: no. */
 MC_API int32_t mc_detach(mc_task_t task) MC_NOEXCEPT;
+
+/* For microthreads that compute for long between other calls: lets timers fire and other threads' tasks in now and then
+ * (about every 200 microseconds), and gives up the turn when the quantum (1 ms, or 4,000 calls) is over. Elsewhere, and
+ * inside tx, it does nothing. MC_OK; MC_E_FORKED, MC_E_SHUTDOWN or MC_E_NOMEM as any first call.
+ * Blocks: fiber. Threads: any. Calls back: no. */
+MC_API int32_t mc_checkpoint(void) MC_NOEXCEPT;
 
 /* The handle of the calling microthread, the one that mc_spawn stored. 0 for a microthread that nobody can join
  * (spawned without a handle, or detached) and on a stack that is no microthread's. Blocks: never. Threads: any. Calls

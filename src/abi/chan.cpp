@@ -3,6 +3,7 @@
 
 #include "abi/call.hpp"
 #include "csp/chan.hpp"
+#include "sched/switch.hpp"
 
 namespace {
 
@@ -14,7 +15,10 @@ using mc::sched::ThreadContext;
 int32_t operate(mc_chan_t ch, Side side, void *element, const Patience &patience) noexcept {
     int32_t status = MC_OK;
     ThreadContext *thread = enter(&status);
-    return thread == nullptr ? status : mc::csp::operate_chan(*thread, ch, side, element, patience);
+    if (thread == nullptr)
+        return status;
+    thread = patience.nowait ? thread : mc::sched::spend(thread);
+    return mc::csp::operate_chan(*thread, ch, side, element, patience);
 }
 
 int32_t send(mc_chan_t ch, const void *element, const Patience &patience) noexcept {

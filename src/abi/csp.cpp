@@ -6,7 +6,9 @@
 #include "base/log.hpp"
 #include "csp/alt.hpp"
 #include "csp/timer_source.hpp"
+#include "sched/pool.hpp"
 #include "sched/spawn.hpp"
+#include "sched/switch.hpp"
 
 #include <cstdarg>
 #include <cstdio>
@@ -35,20 +37,21 @@ int fail(const char *call, int32_t status) noexcept {
     return 0;
 }
 
-// The thread's context, if it may run the queue from here.
-ThreadContext *enter_owner(const char *call) noexcept {
-    ThreadContext *thread = enter_or_log(call);
-    if (thread != nullptr && (thread->executor == nullptr || thread->no_switch != 0)) {
-        (void)fail(call, MC_E_CONTEXT);
-        return nullptr;
-    }
-    return thread;
+// Single-processor mode: the thread's context, if it may run the queue from here.
+bool may_run(const ThreadContext &thread, const char *call) noexcept {
+    if (thread.executor != nullptr && thread.no_switch == 0)
+        return true;
+    (void)fail(call, MC_E_CONTEXT);
+    return false;
 }
 
 int alt(csp_chanop const *ops, int count, bool random, const Patience &patience) noexcept {
     int32_t status = MC_OK;
     ThreadContext *thread = enter(&status);
-    return thread == nullptr ? status : mc::csp::alt(*thread, ops, count, random, patience);
+    if (thread == nullptr)
+        return status;
+    thread = patience.nowait ? thread : mc::sched::spend(thread);
+    return mc::csp::alt(*thread, ops, count, random, patience);
 }
 
 // What is asked of the two ends, once the handle and the thread are known to be good. A thread's first call, and one of
@@ -59,18 +62,20 @@ template <class Handle, class Act> __attribute__((noinline)) int enter_first(Han
     return thread == nullptr ? status : act(*thread, *mc::csp::channel_of(handle));
 }
 
-template <class Handle, class Act> inline int with_end(Handle handle, Side side, Act act) noexcept {
+template <class Handle, class Act> inline int with_end(Handle handle, Side side, bool may_switch, Act act) noexcept {
     if (!is_handle(handle, side)) [[unlikely]]
         return MC_E_INVAL;
     ThreadContext *thread = mc::sched::current();
     if (thread == nullptr || thread->executor == nullptr) [[unlikely]]
         return enter_first(handle, act);
+    if (may_switch)
+        thread = mc::sched::spend(thread);
     return act(*thread, *mc::csp::channel_of(handle));
 }
 
 template <class Handle>
 inline int operate(Handle handle, Side side, void *message, bool nowait, int64_t deadline_ns) noexcept {
-    return with_end(handle, side, [=](ThreadContext &thread, Channel &channel) {
+    return with_end(handle, side, !nowait, [=](ThreadContext &thread, Channel &channel) {
         return mc::csp::operate(thread, channel, side, message, {nowait, deadline_ns}, 0);
     });
 }
@@ -98,9 +103,10 @@ template <class Handle> void release(Handle handle, Side side, const char *call)
 }
 
 csp_reader start_timer(int64_t first_ns, int64_t period_ns, const char *call) noexcept {
-    if (enter_or_log(call) == nullptr)
+    ThreadContext *thread = enter_or_log(call);
+    if (thread == nullptr)
         return nullptr;
-    Channel *channel = mc::csp::TimerSource::create(*mc::sched::default_executor(), first_ns, period_ns);
+    Channel *channel = mc::csp::TimerSource::create(mc::sched::executor_for(*thread), first_ns, period_ns);
     if (channel != nullptr)
         return mc::csp::reader_handle(channel);
     (void)fail(call, MC_E_NOMEM);
@@ -122,18 +128,37 @@ int csp_spawn(csp_entry_f entry, void *data) noexcept {
     request.argument = data;
     request.stack_size = MC_STACK_DEFAULT;
     request.run_at_once = true;
-    const int32_t status = mc::sched::spawn(thread, *mc::sched::default_executor(), request);
+    const int32_t status = mc::sched::spawn(thread, mc::sched::executor_for(*thread), request);
     return status == MC_OK ? 1 : fail("csp_spawn", status);
 }
 
 int csp_run(void) noexcept {
-    ThreadContext *thread = enter_owner("csp_run");
-    return thread != nullptr && thread->executor->run_once() ? 1 : 0;
+    ThreadContext *thread = enter_or_log("csp_run");
+    if (thread == nullptr)
+        return 0;
+    mc::sched::Pool &pool = *mc::sched::default_pool();
+    if (!pool.many())
+        return may_run(*thread, "csp_run") && thread->executor->run_once() ? 1 : 0;
+    if (thread->executor == nullptr)
+        return pool.wait_quiet(mc_after(MC_MS)) ? 0 : 1;
+    if (thread->no_switch == 0)
+        thread->executor->yield();
+    return 1; // the caller is left
 }
 
 void csp_schedule(void) noexcept {
-    ThreadContext *thread = enter_owner("csp_schedule");
+    ThreadContext *thread = enter_or_log("csp_schedule");
     if (thread == nullptr)
+        return;
+    mc::sched::Pool &pool = *mc::sched::default_pool();
+    if (pool.many()) {
+        if (thread->executor == nullptr && thread->no_switch == 0)
+            (void)pool.wait_quiet(MC_FOREVER);
+        else
+            (void)fail("csp_schedule", MC_E_CONTEXT);
+        return;
+    }
+    if (!may_run(*thread, "csp_schedule"))
         return;
     mc::sched::Executor &executor = *thread->executor;
     mc::sched::Task &self = *thread->running;
@@ -141,6 +166,21 @@ void csp_schedule(void) noexcept {
     while (executor.run_once()) {
     }
     self.in_schedule = false;
+}
+
+int csp_init_runtime(int n) noexcept {
+    ThreadContext *thread = enter_or_log("csp_init_runtime");
+    if (thread == nullptr)
+        return 0;
+    const int32_t status = n < 0 ? MC_E_INVAL : mc::sched::start_executors(*thread, static_cast<uint32_t>(n));
+    return status == MC_OK ? 1 : fail("csp_init_runtime", status);
+}
+
+void csp_shutdown_runtime(void) noexcept {
+    ThreadContext *thread = enter_or_log("csp_shutdown_runtime");
+    const int32_t status = thread == nullptr ? MC_OK : mc::sched::stop_executors(*thread);
+    if (status != MC_OK)
+        (void)fail("csp_shutdown_runtime", status);
 }
 
 void csp_yield(void) noexcept {
@@ -247,12 +287,12 @@ int csp_prialt_until(csp_chanop const *ops, int count, int64_t deadline_ns) noex
 }
 
 int csp_send(csp_writer w, void *message) noexcept {
-    return with_end(w, mc::csp::writer_side, [=](ThreadContext &thread, Channel &channel) {
+    return with_end(w, mc::csp::writer_side, true, [=](ThreadContext &thread, Channel &channel) {
         return mc::csp::send_one(thread, channel, message);
     });
 }
 int csp_recv(csp_reader r, void *message) noexcept {
-    return with_end(r, mc::csp::reader_side, [=](ThreadContext &thread, Channel &channel) {
+    return with_end(r, mc::csp::reader_side, true, [=](ThreadContext &thread, Channel &channel) {
         return mc::csp::receive_one(thread, channel, message);
     });
 }

@@ -4,6 +4,7 @@
 #include "abi/call.hpp"
 #include "abi/options.hpp"
 #include "fiber/overflow.hpp"
+#include "sched/executor.hpp"
 #include "sched/spawn.hpp"
 
 namespace {
@@ -19,8 +20,15 @@ int32_t read_spawn_options(const mc_spawn_options *options, SpawnRequest *reques
     const int32_t status = mc::abi::read_options(options, &known);
     if (status != MC_OK)
         return status;
-    if (known.flags != 0)
+    constexpr uint32_t all_flags = MC_SPAWN_PINNED | MC_SPAWN_LOW | MC_SPAWN_HIGH;
+    if ((known.flags & ~all_flags) != 0 ||
+        (known.flags & (MC_SPAWN_LOW | MC_SPAWN_HIGH)) == (MC_SPAWN_LOW | MC_SPAWN_HIGH))
         return MC_E_INVAL;
+    request->pinned = (known.flags & MC_SPAWN_PINNED) != 0;
+    if ((known.flags & MC_SPAWN_LOW) != 0)
+        request->priority = mc::sched::Priority::low;
+    if ((known.flags & MC_SPAWN_HIGH) != 0)
+        request->priority = mc::sched::Priority::high;
     if (known.stack_size != 0)
         request->stack_size = known.stack_size;
     request->name = known.name;
@@ -44,7 +52,7 @@ int32_t mc_spawn(mc_runtime_t rt, mc_task_fn fn, void *user, const mc_spawn_opti
     request.returning = fn;
     request.argument = user;
     request.handle = out;
-    return mc::sched::spawn(thread, *mc::sched::default_executor(), request);
+    return mc::sched::spawn(thread, mc::sched::executor_for(*thread), request);
 }
 
 int32_t mc_join(mc_task_t task, int64_t deadline_ns, int32_t *result) noexcept {
@@ -56,6 +64,16 @@ int32_t mc_join(mc_task_t task, int64_t deadline_ns, int32_t *result) noexcept {
 int32_t mc_detach(mc_task_t task) noexcept {
     int32_t status = MC_OK;
     return mc::abi::enter(&status) == nullptr ? status : mc::sched::detach(task);
+}
+
+int32_t mc_checkpoint(void) noexcept {
+    int32_t status = MC_OK;
+    ThreadContext *thread = mc::sched::current();
+    if (thread == nullptr)
+        thread = mc::abi::enter(&status);
+    if (thread != nullptr && thread->executor != nullptr && thread->no_switch == 0)
+        thread->executor->checkpoint();
+    return status;
 }
 
 mc_task_t mc_task_self(void) noexcept {

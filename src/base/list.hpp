@@ -40,6 +40,15 @@ public:
         sentinel_.prev = node;
     }
 
+    void push_front(T *element) noexcept {
+        Node *node = element;
+        MC_DEBUG_INVARIANT(!node->linked(), reinterpret_cast<uintptr_t>(node));
+        node->next = sentinel_.next;
+        node->prev = &sentinel_;
+        sentinel_.next->prev = node;
+        sentinel_.next = node;
+    }
+
     static void remove(T *element) noexcept {
         Node *node = element;
         MC_DEBUG_INVARIANT(node->linked(), reinterpret_cast<uintptr_t>(node));

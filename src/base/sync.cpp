@@ -128,6 +128,20 @@ std::uint32_t thread_count() {
     return count - count_tool_threads();
 }
 
+std::uint32_t cpu_count() {
+    static std::atomic<std::uint32_t> known{0};
+    if (const std::uint32_t count = known.load(std::memory_order_relaxed))
+        return count;
+    KeepErrno keep;
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    const int usable = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
+    const long online = usable > 0 ? usable : sysconf(_SC_NPROCESSORS_ONLN); // above 1,024 the set is too small
+    const auto count = static_cast<std::uint32_t>(online > 0 ? online : 1);
+    known.store(count, std::memory_order_relaxed);
+    return count;
+}
+
 // The new thread inherits the creator's mask, so the signals are blocked before the thread exists: blocked from inside,
 // one could still arrive in its first instructions. What a thread does to itself (a fault, an abort, a seccomp refusal)
 // stays deliverable.

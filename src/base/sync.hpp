@@ -97,6 +97,7 @@ void cpu_relax();
 void thread_yield();
 std::int64_t now_ns();
 std::uint32_t thread_count();
+std::uint32_t cpu_count();
 bool thread_start(pthread_t *id, void *(*fn)(void *), void *arg);
 void thread_join(pthread_t id);
 [[noreturn]] void thread_leaked();
@@ -228,6 +229,9 @@ inline void futex_wake(atomic<std::uint32_t> &word, int count) { os::futex_wake(
 inline void cpu_relax() { os::cpu_relax(); }
 inline void thread_yield() { os::thread_yield(); }
 inline std::int64_t now_ns() { return os::now_ns(); }
+
+// How many processors this process may use; at least 1. Read once.
+inline std::uint32_t cpu_count() { return os::cpu_count(); }
 
 // How many threads the process has, whoever made them; 0 when the system does not tell. Slow. What a thread did before
 // it ended happens before a count that is without it.

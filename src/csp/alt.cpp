@@ -207,6 +207,7 @@ void unlink_arms(const Alt &alt, int claimed) noexcept {
 int wait_for_arm(Alt &alt, const Patience &patience) noexcept {
     AltParking parking(AltParking::commit_alt, patience.deadline_ns, patience.scope);
     parking.alt = &alt;
+    parking.waits_for = sched::WaitsFor(sched::WaitKind::choice, &alt);
     const WakeReason reason = park(alt.thread, parking);
     if (reason != WakeReason::ready && reason != WakeReason::closed) {
         unlink_arms(alt, -1);

@@ -103,7 +103,7 @@ int32_t operate_chan(sched::ThreadContext &thread, mc_chan_t handle, Side side, 
     return to_status(operate(thread, *channel, side, element, patience, base::handle_generation(handle)));
 }
 
-int32_t send_many(sched::ThreadContext &thread, mc_chan_t handle, const void *elements, uint32_t count,
+int32_t send_many(sched::ThreadContext &, mc_chan_t handle, const void *elements, uint32_t count,
                   uint32_t *sent) noexcept {
     const uint32_t size = element_size(handle);
     if (resolve(handle) == nullptr)
@@ -112,7 +112,7 @@ int32_t send_many(sched::ThreadContext &thread, mc_chan_t handle, const void *el
     int32_t status = MC_OK;
     for (; done < count; ++done) {
         status =
-            operate_chan(thread, handle, writer_side, advance(const_cast<void *>(elements), done, size), Patience{});
+            operate_chan(sched::here_now(), handle, writer_side, advance(const_cast<void *>(elements), done, size), Patience{});
         if (status != MC_OK)
             break;
     }
@@ -122,7 +122,7 @@ int32_t send_many(sched::ThreadContext &thread, mc_chan_t handle, const void *el
     return MC_OK;
 }
 
-int32_t receive_many(sched::ThreadContext &thread, mc_chan_t handle, void *elements, uint32_t max,
+int32_t receive_many(sched::ThreadContext &, mc_chan_t handle, void *elements, uint32_t max,
                      uint32_t *received) noexcept {
     const uint32_t size = element_size(handle);
     if (elements == nullptr && size != 0)
@@ -130,7 +130,7 @@ int32_t receive_many(sched::ThreadContext &thread, mc_chan_t handle, void *eleme
     uint32_t done = 0;
     Patience patience;
     for (; done < max; ++done) {
-        const int32_t status = operate_chan(thread, handle, reader_side, advance(elements, done, size), patience);
+        const int32_t status = operate_chan(sched::here_now(), handle, reader_side, advance(elements, done, size), patience);
         if (status != MC_OK && done == 0)
             return status;
         if (status != MC_OK)

@@ -214,7 +214,9 @@ Test(Join, spawn_options) {
         cr_assert_eq(mc_spawn(0, nothing, nullptr, &options, &task), MC_E_INVAL);
     }
     options.stack_size = 0;
-    options.flags = 1;
+    options.flags = 8; // unknown
+    cr_assert_eq(mc_spawn(0, nothing, nullptr, &options, &task), MC_E_INVAL);
+    options.flags = MC_SPAWN_LOW | MC_SPAWN_HIGH;
     cr_assert_eq(mc_spawn(0, nothing, nullptr, &options, &task), MC_E_INVAL);
     cr_assert_eq(task, 88u);
     options.flags = 0;

@@ -18,6 +18,7 @@ struct SingleParking : sched::Parking {
     SingleParking(Channel &c, Side s, void *message, const Patience &patience) noexcept
         : Parking(commit_single, patience.deadline_ns, patience.scope), channel(c), side(s) {
         one_lock = true;
+        waits_for = sched::WaitsFor(s == writer_side ? sched::WaitKind::send : sched::WaitKind::receive, &c);
         waiter.message = message;
     }
 

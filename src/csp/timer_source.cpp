@@ -2,6 +2,7 @@
 
 #include "base/alloc.hpp"
 #include "csp/elements.hpp"
+#include "sched/runtime.hpp"
 
 #include <cstring>
 
@@ -11,7 +12,7 @@ const sched::Timer::Action TimerSource::action_{nullptr, TimerSource::fire};
 
 Channel *TimerSource::create(sched::Executor &executor, int64_t first_ns, int64_t period_ns) noexcept {
     Elements *elements = make_elements(sizeof(int64_t), 1, nullptr, nullptr);
-    auto *source = elements == nullptr ? nullptr : base::create<TimerSource>(executor, period_ns);
+    auto *source = elements == nullptr ? nullptr : base::create<TimerSource>(period_ns);
     Channel *channel = source == nullptr ? nullptr : Channel::create(nullptr, elements, source);
     if (channel == nullptr) {
         base::destroy(source);
@@ -46,7 +47,8 @@ void TimerSource::deliver(int64_t now_ns) noexcept {
         const int64_t left = INT64_MAX - 1 - deadline_ns;
         deadline_ns +=
             periods > static_cast<uint64_t>(left / period_ns_) ? left : static_cast<int64_t>(periods) * period_ns_;
-        executor_.arm(*this);
+        // On the executor that fires it: the one that it was on may have stopped.
+        sched::current()->executor->arm(*this);
     }
     channel.unlock(); // armed, this may be gone from here on: a reader may cancel it and let the channel go
     if (peer != nullptr) {
@@ -62,7 +64,7 @@ void TimerSource::deliver(int64_t now_ns) noexcept {
 }
 
 void TimerSource::reader_closed() noexcept {
-    if (deadline_ns == INT64_MAX || executor_.timers().cancel(*this))
+    if (deadline_ns == INT64_MAX || sched::TimerHeap::cancel(*this))
         end(); // else it is firing, and will find the reader closed
 }
 

@@ -17,7 +17,7 @@ public:
     // The reading end's channel, armed to fire first at first_ns; period_ns 0 is once. Null without memory.
     static Channel *create(sched::Executor &executor, int64_t first_ns, int64_t period_ns) noexcept;
 
-    TimerSource(sched::Executor &executor, int64_t period_ns) noexcept : executor_(executor), period_ns_(period_ns) {}
+    explicit TimerSource(int64_t period_ns) noexcept : period_ns_(period_ns) {}
 
     // The channel's reading end has closed.
     void reader_closed() noexcept;
@@ -30,7 +30,6 @@ private:
     void end() noexcept;
 
     // immutable
-    sched::Executor &executor_;
     const int64_t period_ns_;
     Channel *channel_ = nullptr;
 };

@@ -2,6 +2,7 @@
 
 #include "base/alloc.hpp"
 #include "base/assert.hpp"
+#include "sched/pool.hpp"
 #include "sched/runtime.hpp"
 #include "sched/switch.hpp"
 
@@ -22,22 +23,23 @@ constexpr uint32_t closed_looks_needed = 8;
 #else
 constexpr uint32_t closed_looks_needed = 1;
 #endif
+constexpr int64_t coalesce_ns = 100'000;
 constexpr uint64_t idle_stack_bytes = 65'536; // steps run there
 
 } // namespace
 
-Parking Executor::task_ended_;
+Parking Executor::task_ended_, Executor::task_yielded_, Executor::task_used_quantum_, Executor::task_moves_;
 
 TaskSlab &task_slab() noexcept {
     static constinit TaskSlab slab;
     return slab;
 }
 
-Executor *Executor::create() noexcept {
+Executor *Executor::create(Pool &pool, uint32_t index) noexcept {
     void *memory = base::allocate(sizeof(Executor), alignof(Executor));
     if (memory == nullptr)
         return nullptr;
-    auto *executor = new (memory) Executor(static_cast<uint64_t>(sync::now_ns()));
+    auto *executor = new (memory) Executor(pool, index, static_cast<uint64_t>(sync::now_ns()) + index);
     Task *idle = task_slab().acquire();
     if (idle == nullptr || fiber::stack_acquire(idle_stack_bytes, &idle->stack) != MC_OK) {
         if (idle != nullptr)
@@ -53,30 +55,43 @@ Executor *Executor::create() noexcept {
     idle->id = 0;
     std::strcpy(idle->name, "steps");
     executor->idle_ = idle;
+    executor->sleeper_.executor = executor;
     return executor;
 }
 
-bool Executor::adopt_thread() noexcept {
+bool Executor::prepare_owner() noexcept {
     Task *task = task_slab().acquire();
     if (task == nullptr)
         return false;
     task->kind = Kind::adopted;
     task->executor = this;
+    task->pinned = true;
     task->id = 0;
     task->name[0] = '\0';
     task->in_schedule = false;
     task->word.make_runnable();
-    task->word.start();
-    fiber::context_adopt(task->context());
-    queue_.push_tail(task);
     owner_ = task;
-    thread_ = ThreadContext{this, task, 0, base::Prng(driver_.random())};
+    return true;
+}
+
+void Executor::bind_thread() noexcept {
+    owner_->word.start();
+    fiber::context_adopt(owner_->context());
+    thread_ = ThreadContext{this, owner_, 0, UINT32_MAX, base::Prng(driver_.random())};
     fiber::overflow_thread_begin(alt_stack_);
+}
+
+bool Executor::adopt_thread() noexcept {
+    if (!prepare_owner())
+        return false;
+    bind_thread();
+    queue_.push_tail(owner_);
     return true;
 }
 
 void Executor::release_thread() noexcept {
-    queue_.remove(owner_);
+    if (!many_)
+        queue_.remove(owner_);
     owner_->word.retire();
     task_slab().release(owner_);
     task_slab().flush(task_cache_);
@@ -99,10 +114,24 @@ void Executor::complete_parking(Parking &parking) noexcept {
         parking.commit(parking);
     // After this the task may run elsewhere: nothing of it is touched any more.
     if (task->word.publish_parked() == TaskWord::Publish::requeue)
+        accept(task);
+}
+
+// A runnable task that is to run here, from this thread: the tail.
+void Executor::accept(Task *task) noexcept {
+    if (!many_) {
+        task->executor = this; // a stray's was another one
         queue_.push_tail(task);
+    } else if (task->pinned) {
+        push_pinned(task);
+    } else {
+        push_tail_of_many(task);
+    }
 }
 
 void Executor::run_new(Task *task) noexcept {
+    if (many_)
+        return task->pinned ? push_pinned(task) : push_next(task);
     task->word.start();
     queue_.push_tail(task);
     run_out_of_turn(task);
@@ -110,6 +139,11 @@ void Executor::run_new(Task *task) noexcept {
 
 void Executor::yield() noexcept {
     Task *self = thread_.running;
+    if (many_) {
+        if (!others_queued())
+            poll();
+        return others_queued() || to_idle_ ? leave_for(task_yielded_) : void();
+    }
     if (queue_.holds_only(self))
         poll();
     queue_.give_up_turn(self);
@@ -121,7 +155,8 @@ void Executor::yield() noexcept {
 
 void Executor::finish_running() noexcept {
     Task *self = thread_.running;
-    queue_.remove(self);
+    if (!many_)
+        queue_.remove(self);
     parking_ = &task_ended_;
     Task *to = next_task();
     thread_.running = to;
@@ -135,6 +170,8 @@ void Executor::reap(Task *ended) noexcept {
     stack_cache_.release(ended->stack);
     ended->word.retire();
     task_left(*ended, &task_cache_);
+    // release: pairs with ended(); what the microthread did is seen by whoever finds that none is left.
+    ended_.store(ended_.load(sync::relaxed) + 1, sync::release);
 }
 
 // --- parking and waking ---
@@ -151,7 +188,7 @@ WakeReason park(ThreadContext &thread, Parking &parking) noexcept {
     const WakeReason reason = leave(thread, parking);
     // `thread` may be another thread's by now.
     if (timed && reason != WakeReason::timed_out && task->executor != nullptr)
-        task->executor->timers().cancel(task->timer());
+        TimerHeap::cancel(task->timer());
     if (parking.scope != nullptr)
         parking.scope->leave(parking.scope_wait);
     return reason;
@@ -159,24 +196,40 @@ WakeReason park(ThreadContext &thread, Parking &parking) noexcept {
 
 // --- queue, inbox, timers ---
 
-void Executor::enqueue_from_outside(Task *task) noexcept {
+void Executor::send(Task *task) noexcept {
     inbox_.push(task);
     driver_.wake(); // after the push: see wake_word.hpp
 }
 
 void Executor::enqueue(Task *task) noexcept {
     if (current() == &thread_)
-        queue_.push_tail(task);
+        accept(task);
     else
-        enqueue_from_outside(task);
+        pool_.wake_from_outside(*this, task);
+}
+
+// Ids are creation ordinals where one thread creates; among many each executor draws from a block of its own.
+uint64_t Executor::take_id() noexcept {
+    if (ids_left_ == 0) {
+        ids_left_ = many_ ? 256 : 1;
+        next_id_ = take_task_ids(ids_left_);
+    }
+    --ids_left_;
+    return next_id_++;
 }
 
 void Executor::drain_inbox() noexcept {
     for (Task *task = inbox_.take_all(); task != nullptr;) {
         Task *next = task->next;
-        queue_.push_tail(task);
+        accept(task);
         task = next;
     }
+}
+
+// Timers that follow closely on those fired last fire together.
+int64_t Executor::timer_deadline() const noexcept {
+    const int64_t earliest = timers_.earliest();
+    return earliest == INT64_MAX ? earliest : std::max(earliest, last_fire_ns_ + coalesce_ns);
 }
 
 void Executor::poll() noexcept {
@@ -191,19 +244,28 @@ void Executor::poll() noexcept {
     fiber::overflow_thread_poll(alt_stack_);
     driver_.poll();
     drain_inbox();
-    timers_.fire_due(now);
+    if (timers_.fire_due(now) != 0)
+        last_fire_ns_ = now;
+    if (many_)
+        poll_of_many(now);
+    else
+        pool_.drain_strays(*this);
 }
 
 void Executor::arm(Timer &timer) noexcept {
-    if (timers_.arm(timer) && current() != &thread_)
+    const bool earliest = timers_.arm(timer);
+    if (current() == &thread_)
+        return;
+    if (earliest)
         driver_.wake();
+    pool_.armed_from_outside(*this);
 }
 
 bool Executor::run_once() noexcept {
     Task *self = thread_.running;
     poll();
     if (!queue_.others_to_run(self) && !timers_.empty()) {
-        driver_.park(timers_.earliest());
+        driver_.park(timer_deadline());
         poll();
     }
     if (!queue_.holds_only(self)) // also to those in csp_schedule: they may find that they are done
@@ -213,27 +275,30 @@ bool Executor::run_once() noexcept {
 
 // --- the idle context ---
 
-void Executor::idle_entry(fiber::Context *previous) noexcept { arrive(previous).idle_loop(); }
+void Executor::idle_entry(fiber::Context *previous) noexcept {
+    Executor &here = arrive(previous);
+    for (;;)
+        here.many_ ? here.idle_of_many() : here.idle_alone();
+}
 
-void Executor::idle_loop() noexcept {
-    for (;;) {
-        Task *head = queue_.head();
-        if (head == nullptr) {
-            poll();
-            if (queue_.empty())
-                sleep();
-        } else if (head->kind == Kind::step) {
-            run_step(head);
-        } else {
-            closed_check_ns_ = 0;
-            closed_looks_ = 0;
-            jump(next_task());
-        }
+void Executor::idle_alone() noexcept {
+    Task *head = queue_.head();
+    if (head == nullptr) {
+        poll();
+        if (queue_.empty())
+            sleep_alone();
+    } else if (head->kind == Kind::step) {
+        queue_.remove(head);
+        run_step(head);
+    } else {
+        closed_check_ns_ = 0;
+        closed_looks_ = 0;
+        jump(next_task());
     }
 }
 
 void Executor::run_step(Task *task) noexcept {
-    queue_.remove(task);
+    task->executor = this;
     task->word.start();
     thread_.running = task;
     ++thread_.no_switch;
@@ -251,8 +316,8 @@ bool Executor::owner_waits_for_ever() const noexcept {
            owner_->timed.load(sync::relaxed) == 0;
 }
 
-void Executor::sleep() noexcept {
-    int64_t until = timers_.earliest();
+void Executor::sleep_alone() noexcept {
+    int64_t until = timer_deadline();
     if (until == INT64_MAX && owner_waits_for_ever()) {
         closed_looks_ = world_is_closed(*this) ? closed_looks_ + 1 : 0;
         if (closed_looks_ >= closed_looks_needed) {

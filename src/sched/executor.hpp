@@ -1,9 +1,12 @@
-// An executor: one thread's queue, timers, inbox and driver, and the switches between the tasks on it. Its own context
-// is the idle fiber, which runs when the queue is empty: it drains the inbox, fires timers, runs steps, decides
-// whether the world is closed, and sleeps.
+// An executor: one thread's tasks, timers, inbox and driver, and the switches between the tasks on it. Its own context is
+// the idle fiber, which runs when nothing else does: it drains the inbox, fires timers, runs steps and sleeps.
+//
+// It serves in two ways. Alone (single-processor mode) its owner is a thread of the program's, whose stack is one more
+// task, and the idle context also decides whether the world is closed: executor.cpp. As one of many it has a thread of
+// its own, a queue that others steal from, and a place in the pool's thread bed: many.cpp.
 //
 // Every switch goes through jump(): the side that arrives first completes what the side that left had begun (a
-// parking, or the end of a task), see park.hpp. Owner thread only, but for enqueue().
+// parking, a yield, or the end of a task), see park.hpp. Executor's thread only, unless said otherwise.
 #pragma once
 
 #include "base/inbox.hpp"
@@ -11,8 +14,11 @@
 #include "fiber/overflow.hpp"
 #include "fiber/stack.hpp"
 #include "sched/driver.hpp"
+#include "sched/local_queue.hpp"
 #include "sched/park.hpp"
 #include "sched/run_queue.hpp"
+#include "sched/shared_queue.hpp"
+#include "sched/thread_bed.hpp"
 #include "sched/timer.hpp"
 
 #include <cstdint>
@@ -20,74 +26,118 @@
 namespace mc::sched {
 
 class Executor;
+class Pool;
 
 // The ended task's stack is gone. Frees its slot when nobody can join it any more; defined in spawn.cpp.
 void task_left(Task &task, TaskSlab::Cache *cache) noexcept;
+uint64_t take_task_ids(uint64_t count) noexcept; // spawn.cpp: the first of so many
 
 // park.cpp: registering with a scope, or being cancelled by it at once.
 void enter_scope(Parking &parking) noexcept;
 
-// park.cpp: parking's half for threads that own no executor, and waking what does not run here.
+// park.cpp: parking's half for threads that own no executor.
 void park_foreign(Task &task, Parking &parking) noexcept;
-void wake_elsewhere(Executor *executor, Task *task) noexcept; // executor: read before the task's word was stored
+// park.cpp: waking what goes neither on this executor's queue nor into its next slot. here: the calling thread's executor,
+// or null; home: the task's, read before its word was stored (null: a foreign thread).
+void wake_elsewhere(Executor *here, Executor *home, Task *task) noexcept;
 extern const Timer::Action park_timeout;
 
-// What the thread slot points to: who runs on this thread. Of an executor's owner it is part of the executor.
+// What the thread slot points to: who runs on this thread. Of an executor's thread it is part of the executor.
 struct ThreadContext {
     Executor *executor = nullptr; // null: a foreign thread
     Task *running = nullptr;
-    uint32_t no_switch = 0; // depth of callbacks (tx, steps) in which nothing may block or switch
+    uint32_t no_switch = 0;           // depth of callbacks (tx, steps) in which nothing may block or switch
+    uint32_t reductions = UINT32_MAX; // runtime calls until the running task's quantum is used up; counted by spend()
     base::Prng prng{0};
 };
 
 class Executor {
 public:
-    // Null without memory. The caller then adopts a thread.
-    static Executor *create() noexcept;
+    static constexpr uint32_t load_of_one = 1024; // one task, running or runnable
+    static constexpr int64_t quantum_ns = 1'000'000;
+    static constexpr uint32_t quantum_reductions = 4000;
+    static constexpr uint32_t most_next_in_a_row = 16;
 
+    // Null without memory. The caller then adopts a thread, or starts one.
+    static Executor *create(Pool &pool, uint32_t index) noexcept;
+
+    // --- alone
     // The calling thread becomes the owner; its stack is the task `owner()`.
     bool adopt_thread() noexcept;
     // The owner ends. Its microthreads stay, for the next owner.
     void release_thread() noexcept;
+    // Gives up the turn, or sleeps when only sleepers are left. True while there is something to run or to wait for.
+    bool run_once() noexcept;
+    RunQueue &queue() noexcept { return queue_; }
+    // Owner thread: nobody has sent us a task or armed a timer.
+    bool nothing_arrived() const noexcept { return !inbox_.maybe_nonempty() && timers_.empty(); }
 
+    // --- one of many; the pool calls these
+    bool start_thread() noexcept;
+    void join_thread() noexcept { own_thread_.join(); }
+    // What is left when the thread has ended. The caller is the only one to touch either executor's queues.
+    void give_tasks_to(Executor &other) noexcept;
+    void give_inbox_to(Executor &other) noexcept;
+    void adopt_runnable(Task *task) noexcept; // into the queue of single-processor mode
+    // Any thread: work that a thief could take; for one that has announced its sleep.
+    bool work_to_be_seen() const noexcept { return ring_.seen_nonempty() || wheel_.seen_nonempty(); }
+    // Any thread: a moving average of the tasks running and runnable here, in units of load_of_one. 0 while it sleeps.
+    uint32_t load() const noexcept { return load_.load(sync::relaxed); }
+    // Any thread: microthreads that began and ended here.
+    uint64_t begun() const noexcept { return begun_.load(sync::relaxed); }
+    uint64_t ended() const noexcept { return ended_.load(sync::acquire); } // acquire: pairs with reap
+    // Any thread: how often a task was begun or resumed here.
+    uint64_t turns() const noexcept { return turns_.load(sync::relaxed); }
+    bool many() const noexcept { return many_; }
+    // A runnable task that is not pinned, first in line: it runs when the running one leaves.
+    void push_next(Task *task) noexcept;
+    // Out of line: a runnable task of this pool's that is not to be the next.
+    void push_tail_of_many(Task *task) noexcept;
+    // The running task has used up its quantum. Returns the context of the thread that it goes on on.
+    ThreadContext *end_quantum() noexcept;
+
+    // --- both
+    Pool &pool() noexcept { return pool_; }
+    uint32_t index() const noexcept { return index_; }
     ThreadContext &thread() noexcept { return thread_; }
     Task *running() const noexcept { return thread_.running; }
     Task *owner() const noexcept { return owner_; }
-    RunQueue &queue() noexcept { return queue_; }
     TimerHeap &timers() noexcept { return timers_; }
     Driver &driver() noexcept { return driver_; }
     TaskSlab::Cache &task_cache() noexcept { return task_cache_; }
     fiber::StackCache &stack_cache() noexcept { return stack_cache_; }
     fiber::AltStack &alt_stack() noexcept { return alt_stack_; }
+    void count_begun() noexcept { begun_.store(begun_.load(sync::relaxed) + 1, sync::relaxed); }
+    uint64_t take_id() noexcept;
+    static uint32_t quantum_of(const Task &task) noexcept; // in reductions
 
-    // Makes a runnable task join the tail. Any thread; the second form when it is known not to be the owner's.
+    // Makes a runnable task join the tail. Any thread.
     void enqueue(Task *task) noexcept;
-    void enqueue_from_outside(Task *task) noexcept;
+    // Any thread: sends a runnable task here, and ends the executor's sleep.
+    void send(Task *task) noexcept;
 
     // The running task gives up the turn.
     void yield() noexcept;
-    // Gives up the turn, or sleeps when only sleepers are left. True while there is something to run or to wait for.
-    bool run_once() noexcept;
+    // A cooperative microthread's call while it computes: polls now and then, and yields when the quantum is over.
+    void checkpoint() noexcept;
     // The running task, its word in parking, leaves.
     void switch_away(Parking &parking) noexcept;
-    // A queued task runs at once, out of turn.
+    // A queued task runs at once, out of turn. Alone only.
     void run_out_of_turn(Task *task) noexcept;
-    // A new task joins the tail and runs at once.
+    // A new task is the next to run; alone it joins the tail and runs at once.
     void run_new(Task *task) noexcept;
     // The running task has ended.
     [[noreturn]] void finish_running() noexcept;
     // What a new fiber does first: the executor that it runs on.
     static Executor &arrive_new(fiber::Context *previous) noexcept;
 
-    // Owner thread: nobody has sent us a task or armed a timer.
-    bool nothing_arrived() const noexcept { return !inbox_.maybe_nonempty() && timers_.empty(); }
     // Drains the inbox and fires due timers.
     void poll() noexcept;
     // Arms a timer from any thread.
     void arm(Timer &timer) noexcept;
 
 private:
-    explicit Executor(uint64_t seed) noexcept : driver_(seed) {}
+    Executor(Pool &pool, uint32_t index, uint64_t seed) noexcept : driver_(seed), pool_(pool), index_(index) {}
     ~Executor() = default;
 
     void note_leaving(Task *self) noexcept;
@@ -99,31 +149,95 @@ private:
     Task *next_task() noexcept;
     void drain_inbox() noexcept;
     static void idle_entry(fiber::Context *previous) noexcept;
-    void idle_loop() noexcept;
     void run_step(Task *task) noexcept;
-    void sleep() noexcept;
+    int64_t timer_deadline() const noexcept;
+
+    // alone: executor.cpp
+    void idle_alone() noexcept;
+    void sleep_alone() noexcept;
     bool owner_waits_for_ever() const noexcept;
 
-    // owner thread only
+    // one of many: many.cpp, and the first three in switch.hpp
+    Task *next_of_many() noexcept;
+    Task *take_next_or_queued() noexcept;
+    void begin_turn(Task *task) noexcept;
+    bool prepare_owner() noexcept;
+    void bind_thread() noexcept;
+    static void thread_main(void *self) noexcept;
+    void idle_of_many() noexcept;
+    void run(Task *task) noexcept;
+    Task *choose() noexcept;
+    bool search() noexcept;
+    bool take_injected() noexcept;
+    bool steal_from(Executor &victim, bool everything) noexcept;
+    bool linger() noexcept;
+    void rest() noexcept;
+    int64_t rest_until() noexcept;
+    void look_after_others() noexcept;
+    bool take_what_is_late(Executor &other, int64_t now) noexcept;
+    void poll_of_many(int64_t now) noexcept;
+    void watch_quantum(int64_t now) noexcept;
+    void measure_load() noexcept;
+    bool others_queued() const noexcept;
+    void leave_for(Parking &marker) noexcept;
+    bool complete_marker(const Parking &marker, Task *left) noexcept;
+    void push_pinned(Task *task) noexcept;
+    void accept(Task *task) noexcept;
+
+    // Their addresses alone, in parking_, say what the task that was left has done.
+    static Parking task_ended_, task_yielded_, task_used_quantum_, task_moves_;
+
+    // executor's thread only
     ThreadContext thread_;
-    RunQueue queue_;
-    static Parking task_ended_;  // its address alone, in parking_: the task that was left has ended
+    RunQueue queue_;             // alone
     Parking *parking_ = nullptr; // of the task that was left last; completed by the side that arrives
     uint32_t switches_left_ = 1; // until the next poll
     uint32_t poll_interval_ = 1; // in switches; adapts to what a switch costs here
+    bool many_ = false;
+    bool to_idle_ = false; // the next switch goes to the idle context: the wheel's turn has come, or the pool stops
     int64_t last_poll_ns_ = 0;
-    uint32_t closed_looks_ = 0;   // how often in a row the world was found closed
-    int64_t closed_check_ns_ = 0; // how long to sleep before asking again whether the world is closed
+    int64_t last_fire_ns_ = INT64_MIN / 2; // when timers fired last: those that follow closely wait to fire together
+    uint32_t closed_looks_ = 0;            // how often in a row the world was found closed
+    int64_t closed_check_ns_ = 0;          // how long to sleep before asking again whether the world is closed
     Task *owner_ = nullptr;
     Task *idle_ = nullptr;
     TaskSlab::Cache task_cache_;
     fiber::StackCache stack_cache_;
     fiber::AltStack alt_stack_;
+    uint64_t next_id_ = 0; // of the block of ids that it draws from
+    uint64_t ids_left_ = 0;
+
+    // executor's thread only, one of many
+    uint32_t next_in_a_row_ = 0;
+    Task *step_ = nullptr; // chosen, and to be run by the idle context
+    Task *pinned_head_ = nullptr;
+    Task *pinned_tail_ = nullptr;
+    Executor *move_to_ = nullptr;  // of task_moves_
+    uint64_t watched_turn_ = 0;    // the turn that ran at the last poll
+    int64_t watched_since_ns_ = 0; // the first poll in it
+    int64_t wheel_turned_ns_ = 0;
+    bool got_up_ = false;        // slept, and has not run anything since
+    int64_t linger_ns_ = 25'000; // how long to linger; shrinks while that does not pay
+    Sleeper sleeper_;            // see thread_bed.hpp
+    sync::thread own_thread_;
 
     // any thread
     TimerHeap timers_;
     base::Inbox<Task, &Task::next> inbox_;
     FutexDriver driver_;
+    LocalQueue ring_;                      // runnable, may be stolen
+    SharedQueue wheel_;                    // used up their quantum; one segment
+    sync::atomic<Task *> next_{nullptr};   // set by us alone; taken by us, or by the sentry
+    sync::atomic<uint64_t> turns_{0};      // written by us
+    sync::atomic<uint64_t> seen_turns_{0}; // written by the sentry
+    sync::atomic<uint64_t> begun_{0};      // written by us
+    sync::atomic<uint64_t> ended_{0};      // written by us
+    sync::atomic<uint32_t> load_{0};       // written by us
+    sync::atomic<uint32_t> resting_{0};    // written by us
+
+    // immutable
+    Pool &pool_;
+    const uint32_t index_;
 };
 
 } // namespace mc::sched

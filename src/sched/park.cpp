@@ -2,6 +2,7 @@
 
 #include "base/assert.hpp"
 #include "sched/executor.hpp"
+#include "sched/pool.hpp"
 #include "sched/runtime.hpp"
 #include "sched/switch.hpp"
 
@@ -82,13 +83,24 @@ int32_t status_of(WakeReason reason) noexcept {
     MC_INVARIANT(false, reason);
 }
 
-void wake(Task *task, TaskWord::Claim claim) noexcept { wake_from(current(), task, claim); }
+void wake(Task *task, TaskWord::Claim claim) noexcept {
+    Executor *home = task->executor; // before the word is stored, see wake_from
+    if (task->word.wake(claim) == TaskWord::Wake::parker_requeues)
+        return;
+    const ThreadContext *thread = current();
+    wake_elsewhere(thread == nullptr ? nullptr : thread->executor, home, task);
+}
 
-void wake_elsewhere(Executor *executor, Task *task) noexcept {
-    if (executor != nullptr)
-        executor->enqueue_from_outside(task);
+void wake_elsewhere(Executor *here, Executor *home, Task *task) noexcept {
+    if (home == nullptr)
+        return unpark(task);
+    // A pinned one goes home; another one of our pool stays here, unless we are no executor that takes tasks.
+    if (here != nullptr && (here == home || (here->many() && &here->pool() == &home->pool() && !task->pinned)))
+        here->enqueue(task);
+    else if (here != nullptr && here->many() && &here->pool() == &home->pool())
+        home->send(task);
     else
-        unpark(task);
+        home->pool().wake_from_outside(*home, task);
 }
 
 bool claim_and_wake(Task *task, uint64_t epoch, WakeReason reason, int32_t value) noexcept {

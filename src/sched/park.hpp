@@ -36,6 +36,7 @@ struct Parking {
     bool one_lock = false;
     int64_t deadline_ns = INT64_MAX;
     Scope *scope = nullptr;
+    WaitsFor waits_for; // for reports
 
     // set by park()
     Task *task;

@@ -2,7 +2,9 @@
 
 #include "base/alloc.hpp"
 #include "base/log.hpp"
+#include "sched/pool.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 #include <pthread.h>
@@ -14,18 +16,20 @@ namespace {
 struct ForeignThread : ThreadContext {};
 
 struct Registry {
+    sync::mutex lifecycle; // executors start and stop; taken before mutex
     sync::mutex mutex;
     // guarded by mutex
-    Executor *executor = nullptr;
-    sync::atomic<uint32_t> owned{0}; // 1 or 0; read without it by take_over
-    bool ended = false;              // the owner's thread ended on a microthread's stack: the process is exiting
-    Task *foreign = nullptr;         // list
+    Pool *pool = nullptr;
+    // 1 while a thread owns the first executor, or all have threads of their own; read without the mutex by take_over
+    sync::atomic<uint32_t> owned{0};
+    bool ended = false;      // the owner's thread ended on a microthread's stack: the process is exiting
+    Task *foreign = nullptr; // list
     uint32_t foreign_count = 0;
     bool hooked = false;
 };
 
 Registry registry;
-sync::atomic<Executor *> published{nullptr}; // registry.executor, for those who only wake or spawn
+sync::atomic<Pool *> published{nullptr}; // registry.pool, for those who only wake or spawn
 sync::atomic<uint32_t> in_forked_child{0};
 
 void link_foreign(Task *task) noexcept {
@@ -56,6 +60,8 @@ void forget_foreign(ThreadContext *thread) noexcept {
 void thread_ends(void *slot) noexcept {
     auto *thread = static_cast<ThreadContext *>(slot);
     sync::lock_guard guard(registry.mutex);
+    if (thread->executor != nullptr && thread->executor->many())
+        return; // exit() was called on a microthread's stack: the others go on until the process is gone
     if (thread->executor != nullptr) {
         registry.owned.store(0, sync::relaxed);
         if (thread->running == thread->executor->owner())
@@ -96,16 +102,16 @@ void hook_process() noexcept {
 }
 
 ThreadContext *attach_owner(int32_t *status) noexcept {
-    if (registry.executor == nullptr) {
-        registry.executor = Executor::create();
-        published.store(registry.executor, sync::release); // release: pairs with default_executor's acquire
+    if (registry.pool == nullptr) {
+        registry.pool = Pool::create();
+        published.store(registry.pool, sync::release); // release: pairs with default_pool's acquire
     }
-    if (registry.executor == nullptr || !registry.executor->adopt_thread()) {
+    if (registry.pool == nullptr || !registry.pool->first().adopt_thread()) {
         *status = MC_E_NOMEM;
         return nullptr;
     }
     registry.owned.store(1, sync::relaxed); // relaxed: read under the mutex, or as a hint
-    return &registry.executor->thread();
+    return &registry.pool->first().thread();
 }
 
 ThreadContext *attach_foreign(int32_t *status) noexcept {
@@ -145,7 +151,16 @@ bool all_blocked(uint64_t *signature) noexcept {
 
 bool forked() noexcept { return in_forked_child.load(sync::relaxed) != 0; }
 
-Executor *default_executor() noexcept { return published.load(sync::acquire); }
+Pool *default_pool() noexcept { return published.load(sync::acquire); }
+
+Executor *default_executor() noexcept {
+    Pool *pool = default_pool();
+    return pool == nullptr ? nullptr : &pool->first();
+}
+
+Executor &executor_for(ThreadContext &thread) noexcept {
+    return thread.executor != nullptr ? *thread.executor : default_pool()->any(thread.prng.next());
+}
 
 ThreadContext *attach(int32_t *status) noexcept {
     if (ThreadContext *known = current())
@@ -166,14 +181,10 @@ ThreadContext *attach(int32_t *status) noexcept {
     return thread;
 }
 
-ThreadContext *take_over(ThreadContext *thread, int32_t *status) noexcept {
-    // relaxed: a hint, looked at again under the mutex. Whoever knows that the owner has ended (by having joined it, say)
-    // reads 0; whoever can not know it may come as if before.
-    if (registry.owned.load(sync::relaxed) != 0)
-        return thread;
-    sync::lock_guard guard(registry.mutex);
-    if (registry.owned.load(sync::relaxed) != 0)
-        return thread;
+namespace {
+
+// Under the registry's mutex: a foreign thread owns the runtime from now on.
+ThreadContext *become_owner(ThreadContext *thread, int32_t *status) noexcept {
     if (registry.ended) {
         *status = MC_E_SHUTDOWN;
         return nullptr;
@@ -186,11 +197,89 @@ ThreadContext *take_over(ThreadContext *thread, int32_t *status) noexcept {
     return owner;
 }
 
+} // namespace
+
+ThreadContext *take_over(ThreadContext *thread, int32_t *status) noexcept {
+    // relaxed: a hint, looked at again under the mutex. Whoever knows that the owner has ended (by having joined it, say)
+    // reads 0; whoever can not know it may come as if before.
+    if (registry.owned.load(sync::relaxed) != 0)
+        return thread;
+    sync::lock_guard guard(registry.mutex);
+    return registry.owned.load(sync::relaxed) != 0 ? thread : become_owner(thread, status);
+}
+
+namespace {
+
+// Under the registry's mutex.
+int32_t may_start(const ThreadContext &thread) noexcept {
+    if (registry.ended)
+        return MC_E_SHUTDOWN;
+    if (thread.no_switch != 0 || (thread.executor != nullptr && thread.running != thread.executor->owner()))
+        return MC_E_CONTEXT;
+    const bool others = registry.owned.load(sync::relaxed) != 0 && thread.executor == nullptr;
+    return registry.pool->many() || others || registry.pool->microthreads() != 0 ? MC_E_BUSY : MC_OK;
+}
+
+// Under the registry's mutex: the thread becomes a foreign one, if it owns the first executor.
+int32_t give_up_ownership(ThreadContext &thread) noexcept {
+    if (thread.executor == nullptr)
+        return MC_OK;
+    int32_t status = MC_OK;
+    ThreadContext *foreign = attach_foreign(&status);
+    if (foreign == nullptr)
+        return status;
+    registry.pool->first().release_thread();
+    sync::set_thread_slot(foreign);
+    return MC_OK;
+}
+
+} // namespace
+
+int32_t start_executors(ThreadContext &thread, uint32_t n) noexcept {
+    if (n == 0)
+        n = std::min(sync::cpu_count(), Pool::max_executors);
+    if (n > Pool::max_executors)
+        return MC_E_LIMIT;
+    if (thread.executor != nullptr && thread.executor->many())
+        return MC_E_CONTEXT;
+    sync::lock_guard lifecycle(registry.lifecycle);
+    {
+        sync::lock_guard guard(registry.mutex);
+        int32_t status = may_start(thread);
+        if (status == MC_OK)
+            status = give_up_ownership(thread);
+        if (status != MC_OK)
+            return status;
+        registry.owned.store(1, sync::relaxed); // nobody takes the first executor over while it gets its thread
+    }
+    const int32_t status = registry.pool->start(n);
+    if (status != MC_OK) {
+        sync::lock_guard guard(registry.mutex);
+        registry.owned.store(0, sync::relaxed); // the next call takes it over
+    }
+    return status;
+}
+
+int32_t stop_executors(ThreadContext &thread) noexcept {
+    if (thread.executor != nullptr)
+        return thread.executor->many() ? MC_E_CONTEXT : MC_OK;
+    sync::lock_guard lifecycle(registry.lifecycle);
+    if (!registry.pool->many())
+        return MC_OK;
+    registry.pool->stop(); // without the mutex: what still runs may need it before it ends
+    sync::lock_guard guard(registry.mutex);
+    registry.owned.store(0, sync::relaxed); // under the mutex, so that nobody is faster than we
+    int32_t status = MC_OK;
+    (void)become_owner(&thread, &status);
+    return status;
+}
+
 int32_t sleep_until(ThreadContext &thread, int64_t deadline_ns, Scope *scope) noexcept {
     const int32_t refused = may_block(thread);
     if (refused != MC_OK)
         return refused;
     Parking parking(nullptr, deadline_ns, scope);
+    parking.waits_for = WaitsFor(WaitKind::sleep, uint64_t{0});
     return status_of(park(thread, parking));
 }
 

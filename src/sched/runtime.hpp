@@ -1,7 +1,10 @@
-// The default runtime: one executor, whose owner is the thread that first needs it; and the threads that we know.
+// The default runtime: a pool, whose first executor is owned by the thread that first needs it until the pool is started;
+// and the threads that we know.
 //
-// Locks: the registry's mutex guards ownership and the list of foreign threads; what is called under it
-// is the slab, the allocator and the system.
+// Which runtime a call means: that of the calling task's executor, else the default one.
+//
+// Locks: the lifecycle mutex is held while executors start and stop. The registry's mutex, which may be taken under it,
+// guards ownership and the list of foreign threads; what is called under that is the slab, the allocator and the system.
 #pragma once
 
 #include "sched/executor.hpp"
@@ -12,6 +15,9 @@ namespace mc::sched {
 
 // The calling thread's context, or null when it has none (yet, or any more).
 inline ThreadContext *current() noexcept { return static_cast<ThreadContext *>(sync::thread_slot()); }
+
+// The context of the thread that a task runs on now: one that has waited may go on elsewhere. For callers that have one.
+inline ThreadContext &here_now() noexcept { return *current(); }
 
 // The same, made if need be: the thread becomes the owner of a runtime without one, else it is registered as foreign.
 // Null on failure, with the code in *status: MC_E_FORKED, MC_E_SHUTDOWN or MC_E_NOMEM.
@@ -35,8 +41,20 @@ int32_t sleep_until(ThreadContext &thread, int64_t deadline_ns, Scope *scope) no
 // True when the pointer points into the stack that the calling thread runs on. thread may be null.
 bool on_own_stack(const ThreadContext *thread, const void *pointer) noexcept;
 
-// The default runtime's executor, or null when nobody has needed it yet.
+// The default runtime, or null when nobody has needed it yet.
+Pool *default_pool() noexcept;
+// Its first executor, or null likewise.
 Executor *default_executor() noexcept;
+// Where what this thread starts goes: its own executor, else one of the default runtime. The thread has been attached.
+Executor &executor_for(ThreadContext &thread) noexcept;
+
+// Gives the default runtime n executors (0: one for each processor that the process may use) with threads of their own.
+// The caller, if it owned the runtime, is a foreign thread afterwards. MC_E_BUSY: it has executors already, microthreads
+// live, or another thread owns it. MC_E_CONTEXT: on a microthread. MC_E_LIMIT: n. MC_E_NOMEM, MC_E_SHUTDOWN.
+int32_t start_executors(ThreadContext &thread, uint32_t n) noexcept;
+// Stops them; the caller owns the runtime from then on, with all microthreads that were left. MC_OK also when there were
+// none. MC_E_CONTEXT: on a microthread.
+int32_t stop_executors(ThreadContext &thread) noexcept;
 
 // True when nobody outside the executor could wake one of its tasks: every thread of the process is its owner or is
 // known and blocked in us without a deadline. Called by the owner with its queue, inbox and timers empty.

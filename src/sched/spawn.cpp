@@ -1,6 +1,7 @@
 #include "sched/spawn.hpp"
 
 #include "base/guarded.hpp"
+#include "sched/pool.hpp"
 
 #include <cinttypes>
 #include <cstdio>
@@ -135,6 +136,7 @@ struct JoinParking : Parking {
 // Under the task's join_lock, which it gives back. MC_OK: woken by the end, look again.
 int32_t wait_for_end(ThreadContext &thread, Task &task, int64_t deadline_ns, Scope *scope) noexcept {
     JoinParking parking(JoinParking::commit_join, deadline_ns, scope);
+    parking.waits_for = WaitsFor(WaitKind::join, &task);
     parking.joined = &task;
     parking.one_lock = true;
     const WakeReason reason = park(thread, parking);
@@ -147,6 +149,8 @@ int32_t wait_for_end(ThreadContext &thread, Task &task, int64_t deadline_ns, Sco
 }
 
 } // namespace
+
+uint64_t take_task_ids(uint64_t count) noexcept { return next_id.fetch_add(count, sync::relaxed); }
 
 // After the switch away from the task for good: its stack is given back, nobody runs on it.
 void task_left(Task &task, TaskSlab::Cache *cache) noexcept {
@@ -179,18 +183,25 @@ int32_t spawn(ThreadContext *thread, Executor &executor, const SpawnRequest &req
     task->returning = request.returning;
     task->plain = request.plain;
     task->argument = request.argument;
-    task->id = next_id.fetch_add(1, sync::relaxed);
+    task->id = here ? executor.take_id() : take_task_ids(1);
     task->in_schedule = false;
+    task->pinned = request.pinned;
+    task->priority = request.priority;
+    task->reductions = executor.quantum_of(*task);
     task->ever_joinable = request.handle != nullptr;
     task->ended = task->ever_joinable ? end_none : end_unowned;
     set_name(*task, request.name);
     if (request.handle != nullptr)
         *request.handle = issue_handle(task, base::HandleKind::task);
-    if (here && request.run_at_once && thread->no_switch == 0) {
-        executor.run_new(task);
-    } else {
+    if (here)
+        executor.count_begun();
+    else
+        executor.pool().count_foreign_spawn();
+    if (!here || !request.run_at_once || thread->no_switch != 0) {
         task->word.make_runnable();
         executor.enqueue(task);
+    } else {
+        executor.run_new(task);
     }
     return MC_OK;
 }
@@ -201,18 +212,20 @@ int32_t spawn_step(Executor &executor, void (*run)(void *), void *argument) noex
     if (task == nullptr)
         return MC_E_NOMEM;
     task->kind = Kind::step;
+    task->pinned = false;
     task->executor = &executor;
     task->plain = run;
     task->argument = argument;
-    task->id = next_id.fetch_add(1, sync::relaxed);
+    task->id = here ? executor.take_id() : take_task_ids(1);
     set_name(*task, nullptr);
     task->word.make_runnable();
     executor.enqueue(task);
     return MC_OK;
 }
 
-int32_t join(ThreadContext &thread, mc_task_t handle, int64_t deadline_ns, int32_t *result, Scope *scope) noexcept {
+int32_t join(ThreadContext &, mc_task_t handle, int64_t deadline_ns, int32_t *result, Scope *scope) noexcept {
     for (;;) {
+        ThreadContext &thread = here_now(); // another thread's after a wait, perhaps
         Task *task = lock_resolved(handle);
         if (task == nullptr)
             return MC_E_STALE;

@@ -14,8 +14,10 @@ struct SpawnRequest {
     void (*plain)(void *) = nullptr;
     void *argument = nullptr;
     uint64_t stack_size = 0;
-    const char *name = nullptr;  // may be null
-    bool run_at_once = false;    // out of turn, where the caller can switch
+    const char *name = nullptr; // may be null
+    bool run_at_once = false;   // out of turn, where the caller can switch
+    bool pinned = false;        // stays with the executor that it is given to
+    Priority priority = Priority::normal;
     mc_task_t *handle = nullptr; // null: detached
 };
 

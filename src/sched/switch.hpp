@@ -41,14 +41,67 @@ inline void Executor::complete(Task *left) noexcept {
     parking_ = nullptr;
     if (parking == &task_ended_)
         return reap(left);
-    if (!parking->quiet()) [[unlikely]]
-        return complete_parking(*parking);
+    if (!parking->quiet()) [[unlikely]] {
+        if (!complete_marker(*parking, left))
+            complete_parking(*parking);
+        return;
+    }
     left->word.park_quietly(parking->epoch); // nobody can find the task before commit gives the locks back
     parking->commit(*parking);
 }
 
+// The running task gets the executor, and the rest of its quantum.
+inline void Executor::begin_turn(Task *task) noexcept {
+    task->executor = this;
+    task->word.start();
+    thread_.reductions = task->reductions;
+    turns_.store(turns_.load(sync::relaxed) + 1, sync::relaxed);
+}
+
+// At most so many of `next` in a row, while others wait: two tasks that wake each other would keep the executor.
+inline Task *Executor::take_next_or_queued() noexcept {
+    if (next_in_a_row_ < most_next_in_a_row && next_.load(sync::relaxed) != nullptr)
+        // acquire: pairs with push_next, when the sentry had put it back; null when it has taken it
+        if (Task *task = next_.exchange(nullptr, sync::acquire)) {
+            ++next_in_a_row_;
+            return task;
+        }
+    next_in_a_row_ = 0;
+    if (Task *task = pinned_head_) [[unlikely]] {
+        pinned_head_ = task->next;
+        return task;
+    }
+    if (Task *task = ring_.pop())
+        return task;
+    return next_.load(sync::relaxed) == nullptr ? nullptr : next_.exchange(nullptr, sync::acquire);
+}
+
+// Our own alone: locks may be held.
+inline Task *Executor::next_of_many() noexcept {
+    Task *task = to_idle_ ? nullptr : take_next_or_queued();
+    if (task == nullptr)
+        return idle_;
+    if (task->kind == Kind::step) [[unlikely]] {
+        step_ = task;
+        return idle_;
+    }
+    begin_turn(task);
+    return task;
+}
+
+inline void Executor::push_next(Task *task) noexcept {
+    if (next_.load(sync::relaxed) == nullptr) { // others only empty it
+        next_.store(task, sync::release);       // release: pairs with the sentry's acquire
+        return;
+    }
+    if (Task *before = next_.exchange(task, sync::acq_rel))
+        push_tail_of_many(before);
+}
+
 // A step's turn is the idle context's: that is the stack it runs on.
 inline Task *Executor::next_task() noexcept {
+    if (many_)
+        return next_of_many();
     Task *head = queue_.head();
     if (head == nullptr || head->kind == Kind::step) [[unlikely]]
         return idle_;
@@ -57,7 +110,10 @@ inline Task *Executor::next_task() noexcept {
 }
 
 __attribute__((always_inline)) inline void Executor::switch_away(Parking &parking) noexcept {
-    queue_.remove(thread_.running);
+    if (many_)
+        thread_.running->reductions = thread_.reductions;
+    else
+        queue_.remove(thread_.running);
     parking_ = &parking;
     jump(next_task());
 }
@@ -74,6 +130,7 @@ __attribute__((always_inline)) inline WakeReason leave(ThreadContext &thread, Pa
     parking.task = task;
     parking.epoch = task->word.begin_park();
     task->timed.store(parking.deadline_ns != INT64_MAX, sync::relaxed); // published with the word
+    task->waits_for.store(parking.waits_for, sync::relaxed);
     if (thread.executor != nullptr) [[likely]]
         thread.executor->switch_away(parking);
     else
@@ -81,29 +138,40 @@ __attribute__((always_inline)) inline WakeReason leave(ThreadContext &thread, Pa
     return task->reason;
 }
 
-// Wakes, from the calling thread (null: one that we do not know).
+// Wakes, from the calling thread (null: one that we do not know): alone it joins the tail, among many it is the next to
+// run here.
 inline void wake_from(ThreadContext *thread, Task *task, TaskWord::Claim claim) noexcept {
     // Before the word is stored: then a foreign thread's task is not ours any more (its slot stays, being type-stable).
-    Executor *executor = task->executor;
+    Executor *home = task->executor;
     if (task->word.wake(claim) == TaskWord::Wake::parker_requeues) [[unlikely]]
         return;
-    if (executor != nullptr && thread != nullptr && thread->executor == executor) [[likely]]
-        executor->queue().push_tail(task);
+    Executor *here = thread == nullptr ? nullptr : thread->executor;
+    if (here != nullptr && here == home && !here->many()) [[likely]]
+        here->queue().push_tail(task);
+    else if (here != nullptr && home != nullptr && here->many() && &here->pool() == &home->pool() && !task->pinned)
+        here->push_next(task);
     else
-        wake_elsewhere(executor, task);
+        wake_elsewhere(here, home, task);
 }
 
-// Wakes by running the task at once, out of turn, where that is possible (its executor is ours, nothing forbids a
-// switch); else as wake_from.
+// Wakes by running the task at once, out of turn, where that is possible (its executor is ours and alone, nothing forbids
+// a switch); else as wake_from.
 __attribute__((always_inline)) inline void wake_handing_over(ThreadContext &thread, Task *task,
                                                              TaskWord::Claim claim) noexcept {
     Executor *executor = thread.executor;
-    if (executor == nullptr || task->executor != executor || thread.no_switch != 0 || claim != TaskWord::Claim::parked)
-        [[unlikely]]
-        return wake(task, claim);
+    if (executor == nullptr || executor->many() || task->executor != executor || thread.no_switch != 0 ||
+        claim != TaskWord::Claim::parked) [[unlikely]]
+        return wake_from(&thread, task, claim);
     task->word.hand_over();
     executor->queue().push_tail(task);
     executor->run_out_of_turn(task);
+}
+
+// Every runtime call that may switch counts a reduction; the last of a quantum gives the turn up. Returns the context of
+// the thread that the caller runs on afterwards.
+ThreadContext *quantum_over(ThreadContext *thread) noexcept;
+inline ThreadContext *spend(ThreadContext *thread) noexcept {
+    return --thread->reductions == 0 ? quantum_over(thread) : thread;
 }
 
 } // namespace mc::sched

@@ -25,6 +25,27 @@ struct Task;
 
 enum class Kind : uint8_t { fiber, adopted, step, idle, foreign };
 
+// The weight of a quantum: a quarter, one, four.
+enum class Priority : uint8_t { low, normal, high };
+
+// What a task waits for: the kind, and the address (or handle) of the thing. One word, so that a report reads both at
+// once; it says something only while the task's word reads parked, before and after.
+enum class WaitKind : uint8_t { none, sleep, send, receive, choice, join, operation, mutex, request };
+struct WaitsFor {
+    uint64_t bits = 0;
+
+    constexpr WaitsFor() noexcept = default;
+    WaitsFor(WaitKind kind, const void *object) noexcept : WaitsFor(kind, reinterpret_cast<uintptr_t>(object)) {}
+    constexpr WaitsFor(WaitKind kind, uint64_t object) noexcept
+        : bits(object << kind_bits | static_cast<uint64_t>(kind)) {}
+    WaitKind kind() const noexcept { return static_cast<WaitKind>(bits & 0xff); }
+    uint64_t object() const noexcept { return bits >> kind_bits; } // 56 bits: user addresses have at most 57, signed
+
+private:
+    static constexpr uint32_t kind_bits = 8;
+};
+static_assert(sizeof(WaitsFor) == 8);
+
 // Why a park ended.
 enum class WakeReason : uint8_t { none, ready, closed, timed_out, cancelled, deadlock, shutdown };
 
@@ -49,15 +70,22 @@ struct Task : base::SlabItem<Task>, base::HandleItem, fiber::Context, Timer {
 
     // any thread: the current wait has a deadline. Written before the wait is published.
     sync::atomic<uint8_t> timed{0};
+    // any thread: what the current wait is for. Written before the wait is published.
+    sync::atomic<WaitsFor> waits_for{WaitsFor{}};
 
     // immutable from spawn to end
     Kind kind = Kind::fiber;
-    bool ever_joinable = false;   // a handle was given out at spawn
-    bool in_schedule = false;     // owner executor only: inside csp_schedule
-    uint8_t ended = end_none;     // guarded by join_lock, when ever joinable
-    Executor *executor = nullptr; // where it runs and is enqueued; null for a foreign thread
+    bool ever_joinable = false; // a handle was given out at spawn
+    bool pinned = false;        // stays with its executor; immutable from spawn to end
+    Priority priority = Priority::normal;
+    bool in_schedule = false; // owner executor only: inside csp_schedule
+    uint8_t ended = end_none; // guarded by join_lock, when ever joinable
+    // Where it runs, or ran last; null for a foreign thread. Written by the executor that begins its turn; read by
+    // whoever holds the claim on it, or has it from a queue.
+    Executor *executor = nullptr;
+    uint32_t reductions = 0; // left of its quantum while it does not run; likewise
 
-    // The executor that it is queued on; `next` also links it in an inbox, when it is in no queue.
+    // Alone: the executor that it is queued on. `next` also links it in an inbox or a shared queue.
     Task *next = nullptr;
     Task *prev = nullptr;
 
@@ -86,7 +114,15 @@ struct Task : base::SlabItem<Task>, base::HandleItem, fiber::Context, Timer {
     Timer &timer() noexcept { return *this; } // of the current wait
 };
 
+// The registry of all tasks: those of every runtime, and of the foreign threads.
 using TaskSlab = base::Slab<Task>;
 TaskSlab &task_slab() noexcept;
+
+// Calls look(task) for every slot, free ones too (phase idle). Any thread; the tasks go on meanwhile.
+template <class Look> void for_each_task(Look look) noexcept {
+    const uint32_t carved = task_slab().carved();
+    for (uint32_t i = 0; i < carved; ++i)
+        look(*task_slab().at(i));
+}
 
 } // namespace mc::sched

@@ -58,9 +58,16 @@ void TimerHeap::set_root(Timer *root) noexcept {
 bool TimerHeap::arm(Timer &timer) noexcept {
     base::SpinGuard guard(lock_);
     MC_INVARIANT(timer.back == nullptr, timer.deadline_ns);
+    // relaxed: whoever cancels has the timer from its owner, or from a lock under which it was armed.
+    timer.heap.store(this, sync::relaxed);
     // Behind everything that was due at the last look, or what it overtook would starve.
     timer.deadline_ns = std::max(timer.deadline_ns, horizon_ns_);
     timer.order = order_++;
+    return insert(timer);
+}
+
+// Under the lock.
+bool TimerHeap::insert(Timer &timer) noexcept {
     timer.child = timer.sibling = nullptr;
     armed_.store(armed_.load(sync::relaxed) + 1, sync::relaxed);
     set_root(merge(root_, &timer));
@@ -85,11 +92,30 @@ void TimerHeap::remove(Timer &timer) noexcept {
 }
 
 bool TimerHeap::cancel(Timer &timer) noexcept {
-    base::SpinGuard guard(lock_);
-    if (timer.back == nullptr)
-        return false;
-    remove(timer);
-    return true;
+    for (;;) {
+        TimerHeap *heap = timer.heap.load(sync::relaxed);
+        if (heap == nullptr)
+            return false; // never armed
+        base::SpinGuard guard(heap->lock_);
+        if (timer.heap.load(sync::relaxed) != heap)
+            continue; // moved between the look and the lock
+        if (timer.back == nullptr)
+            return false;
+        heap->remove(timer);
+        return true;
+    }
+}
+
+void TimerHeap::move_all_to(TimerHeap &there) noexcept {
+    base::SpinGuard here_guard(lock_);
+    base::SpinGuard there_guard(there.lock_);
+    while (root_ != nullptr) {
+        Timer &timer = *root_;
+        remove(timer);
+        timer.heap.store(&there, sync::relaxed);
+        timer.order = there.order_++;
+        there.insert(timer);
+    }
 }
 
 uint32_t TimerHeap::fire_due(int64_t now_ns) noexcept {

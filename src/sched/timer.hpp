@@ -2,7 +2,8 @@
 // owner takes without contention. Arming is one comparison, cancelling needs no search, nothing allocates. Equal
 // deadlines fire in the order in which they were armed.
 //
-// Arm and cancel: any thread. Whoever takes due timers runs them, with the lock given back. A timer belongs to the heap
+// Arm and cancel: any thread; a timer knows its heap, since the task that it belongs to may have gone to another executor
+// meanwhile. Whoever takes due timers runs them, with the lock given back. A timer belongs to the heap
 // while it is armed; taking it gives it to the taker, which is why cancel() tells whether it came in time.
 //
 // Rejected: a binary heap in an array (arming may allocate, where no allocation may happen) and a hierarchical wheel
@@ -16,6 +17,8 @@
 
 namespace mc::sched {
 
+class TimerHeap;
+
 struct Timer {
     // What happens: ticket is what ticket(timer) returned under the heap's lock, when the timer was taken.
     struct Action {
@@ -26,6 +29,8 @@ struct Timer {
     // immutable while armed
     const Action *action = nullptr;
     int64_t deadline_ns = INT64_MAX;
+    // any thread: the heap that it was armed in last; changes under the locks of the old heap and the new one
+    sync::atomic<TimerHeap *> heap{nullptr};
     // guarded by the heap's lock
     uint64_t order = 0;
     Timer *child = nullptr;   // the first of those that fire later
@@ -39,8 +44,13 @@ public:
     // so a sleeping owner must be woken.
     bool arm(Timer &timer) noexcept;
 
-    // Any thread. False: the timer is not armed (any more): it has been taken, and its action runs or has run.
-    bool cancel(Timer &timer) noexcept;
+    // Any thread, whichever heap it is in. False: the timer is not armed (any more): it has been taken, and its action
+    // runs or has run.
+    static bool cancel(Timer &timer) noexcept;
+
+    // Everything that is armed here is armed there from now on, as if it had been from the start. The heaps of executors
+    // that have stopped end so. Not both ways at once.
+    void move_all_to(TimerHeap &there) noexcept;
 
     // Fires everything due at now_ns, timers that these arm at or before now_ns excepted (they wait for the next call).
     // Returns how many fired. Any thread; actions run with no lock held.
@@ -57,6 +67,7 @@ private:
     static Timer *merge(Timer *a, Timer *b) noexcept;
     static Timer *merge_children(Timer *first) noexcept;
     void set_root(Timer *root) noexcept;
+    bool insert(Timer &timer) noexcept;
     void remove(Timer &timer) noexcept;
 
     base::Spinlock lock_;

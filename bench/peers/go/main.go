@@ -37,13 +37,16 @@ type row struct {
 	run  func(iterations int) // prints its result
 }
 
+// measured runs pass twice, a short one to warm up and the measured one; it returns nanoseconds an operation.
+func measured(iterations int, pass func(operations int)) float64 {
+	pass(warmUp)
+	start := time.Now()
+	pass(iterations)
+	return float64(time.Since(start).Nanoseconds()) / float64(iterations)
+}
+
 func timed(pass func(operations int)) func(int) {
-	return func(iterations int) {
-		pass(warmUp)
-		start := time.Now()
-		pass(iterations)
-		fmt.Printf("%.3f\n", float64(time.Since(start).Nanoseconds())/float64(iterations))
-	}
+	return func(iterations int) { fmt.Printf("%.3f\n", measured(iterations, pass)) }
 }
 
 func require(ok bool, what string) {
@@ -236,6 +239,12 @@ var rows = []row{
 	{"alt4_ready", timed(func(n int) { mergeFour(n, selectAnyReady) })},
 	{"spawn_join", timed(spawnJoin)},
 	{"memory", memory},
+	{"rendezvous_cross", timed(rendezvousCross)},
+	{"skynet", skynet},
+	{"spawn_bulk", spawnBulk},
+	{"timer_pair", timerPair},
+	{"timers_1s", timers1s},
+	{"hogs", hogs},
 }
 
 func usage() {

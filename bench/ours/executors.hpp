@@ -1,0 +1,155 @@
+// Rows of libmcrt that need several executors, or compare one with several: rendezvous_cross, skynet, spawn_bulk.
+//
+// ours.cpp includes it, once. The main thread gives the runtime its executors, starts the first microthread, waits, and
+// takes the executors away again; all else happens on microthreads, as in a program.
+#ifndef BENCH_OURS_EXECUTORS_HPP
+#define BENCH_OURS_EXECUTORS_HPP
+
+#include "common.hpp"
+
+#include <pthread.h>
+#include <vector>
+
+namespace ours {
+
+// --- rendezvous_cross ----------------------------------------------------------------------------------------------
+//
+// Two pinned microthreads on different executors. A microthread that another thread spawns goes to any executor, so the
+// pinging end says where it is, and returning ends are spawned until one finds itself elsewhere.
+
+struct CrossPingPong {
+    PingPong game;
+    Channel placed; // carries the pinging end's thread, to the main thread
+    pthread_t pinging;
+};
+
+inline mc_task_t spawn_pinned(mc_task_fn fn, void *user) {
+    mc_spawn_options options = MC_SPAWN_OPTIONS_INIT;
+    options.flags = MC_SPAWN_PINNED;
+    mc_task_t task = 0;
+    bench::require(mc_spawn(0, fn, user, &options, &task) == MC_OK, "mc_spawn, pinned");
+    return task;
+}
+
+inline int32_t ping_across(void *user) {
+    auto &cross = *static_cast<CrossPingPong *>(user);
+    int64_t placed = 1;
+    cross.pinging = pthread_self();
+    csp_send(cross.placed.writer, &placed);
+    send_pings(&cross.game);
+    bench::require(pthread_equal(cross.pinging, pthread_self()), "staying on one executor");
+    return 0;
+}
+
+constexpr int32_t kSameExecutor = 1;
+
+inline int32_t return_across(void *user) {
+    auto &cross = *static_cast<CrossPingPong *>(user);
+    if (pthread_equal(cross.pinging, pthread_self()))
+        return kSameExecutor;
+    return return_pongs(&cross.game);
+}
+
+inline void ping_pong_across(uint64_t messages) {
+    CrossPingPong cross{{{}, {}, messages / 2}, {}, {}};
+    mc_task_t pinging = spawn_pinned(ping_across, &cross);
+    int64_t placed = 0;
+    csp_recv(cross.placed.reader, &placed);
+    int32_t result = kSameExecutor;
+    for (int tries = 0; result == kSameExecutor; ++tries) {
+        bench::require(tries < 1000, "finding another executor");
+        mc_task_t returning = spawn_pinned(return_across, &cross);
+        bench::require(mc_join(returning, MC_FOREVER, &result) == MC_OK, "mc_join");
+    }
+    join(pinging);
+}
+
+inline double rendezvous_cross(uint64_t iterations, uint64_t executors) {
+    Executors runtime(executors);
+    return bench::time_per_operation(iterations, ping_pong_across);
+}
+
+// --- skynet --------------------------------------------------------------------------------------------------------
+//
+// Every node starts ten and sends its parent the sum of what they send it; a leaf sends its own number.
+//
+// Checked, each alternative measured beside the one taken: buffered channels of ten (mc_chan) take a tenth longer;
+// sums in the parent's frame and mc_join take a tenth longer on one executor, and the same on two. For one executor,
+// single-processor mode takes four times as long, because every leaf waits in its send; with buffered channels a
+// tenth less.
+
+struct SkynetNode {
+    csp_writer parent; // a reference of its own: the parent may have everything and be gone before the send returns
+    int64_t first;
+    uint64_t leaves;
+};
+
+inline void skynet_node(void *user);
+
+inline int64_t skynet_sum(const SkynetNode &node) {
+    constexpr uint64_t fan_out = 10;
+    Channel sums;
+    SkynetNode children[fan_out];
+    const uint64_t each = node.leaves / fan_out;
+    for (uint64_t i = 0; i < fan_out; ++i) {
+        children[i] = {csp_writer_addref(sums.writer), node.first + static_cast<int64_t>(i * each), each};
+        bench::require(csp_spawn(skynet_node, &children[i]) == 1, "csp_spawn");
+    }
+    int64_t sum = 0;
+    for (uint64_t i = 0; i < fan_out; ++i) {
+        int64_t value = 0;
+        bench::require(csp_recv(sums.reader, &value) == 1, "csp_recv");
+        sum += value;
+    }
+    return sum;
+}
+
+inline void skynet_node(void *user) {
+    const SkynetNode node = *static_cast<SkynetNode *>(user);
+    int64_t sum = node.leaves == 1 ? node.first : skynet_sum(node);
+    csp_send(node.parent, &sum);
+    csp_writer_release(node.parent);
+}
+
+// leaves: a power of ten. Milliseconds for all.
+inline double skynet(uint64_t leaves, uint64_t executors) {
+    Executors runtime(executors);
+    int64_t sum = 0;
+    const double ns = bench::time_once([&] {
+        Channel result;
+        SkynetNode root{csp_writer_addref(result.writer), 0, leaves};
+        bench::require(csp_spawn(skynet_node, &root) == 1, "csp_spawn");
+        csp_recv(result.reader, &sum);
+    });
+    bench::require(sum == sum_below(leaves), "skynet's sum");
+    return ns / 1e6;
+}
+
+// --- spawn_bulk ----------------------------------------------------------------------------------------------------
+
+inline int32_t return_argument(void *user) { return static_cast<int32_t>(reinterpret_cast<intptr_t>(user)); }
+
+inline int32_t spawn_all_join_all(void *user) {
+    const uint64_t count = *static_cast<uint64_t *>(user);
+    std::vector<mc_task_t> tasks(count);
+    for (uint64_t i = 0; i < count; ++i)
+        tasks[i] = spawn(return_argument, reinterpret_cast<void *>(static_cast<intptr_t>(i)));
+    int64_t sum = 0;
+    for (mc_task_t task : tasks) {
+        int32_t result = 0;
+        bench::require(mc_join(task, MC_FOREVER, &result) == MC_OK, "mc_join");
+        sum += result;
+    }
+    bench::require(sum == sum_below(count), "the sum of the results");
+    return 0;
+}
+
+inline double spawn_bulk(uint64_t count, uint64_t executors) {
+    Executors runtime(executors);
+    const double ns = bench::time_once([&] { join(spawn(spawn_all_join_all, &count)); });
+    return ns / static_cast<double>(count);
+}
+
+} // namespace ours
+
+#endif // BENCH_OURS_EXECUTORS_HPP

@@ -1,0 +1,382 @@
+// An executor as one of many: what it runs next, where it looks for work, how it sleeps, and how it watches over others.
+// See executor.hpp, thread_bed.hpp and pool.hpp.
+#include "sched/pool.hpp"
+#include "sched/runtime.hpp"
+#include "sched/switch.hpp"
+
+#include <algorithm>
+
+namespace mc::sched {
+namespace {
+
+constexpr int64_t linger_max_ns = 25'000; // what a wake-up costs
+constexpr int64_t linger_min_ns = 1'000;
+constexpr int64_t short_sleep_ns = 100'000; // after which lingering would have paid
+constexpr uint32_t deep_queue = 64;         // from here on a woken task may go to a less loaded executor
+constexpr int search_rounds = 2;
+
+template <class T> T weigh(T amount, Priority priority) noexcept {
+    return priority == Priority::normal ? amount : priority == Priority::high ? 4 * amount : amount / 4;
+}
+
+} // namespace
+
+// --- the thread ---
+
+bool Executor::start_thread() noexcept {
+    if (!prepare_owner())
+        return false;
+    many_ = true;
+    to_idle_ = false;
+    if (own_thread_.start(thread_main, this))
+        return true;
+    many_ = false;
+    owner_->word.retire();
+    task_slab().release(owner_);
+    owner_ = nullptr;
+    return false;
+}
+
+void Executor::thread_main(void *self) noexcept {
+    auto &executor = *static_cast<Executor *>(self);
+    executor.bind_thread();
+    sync::set_thread_slot(&executor.thread_);
+    executor.jump(executor.idle_); // until the pool stops
+    sync::set_thread_slot(nullptr);
+    executor.release_thread();
+    executor.many_ = false;
+}
+
+// --- runnable tasks ---
+
+void Executor::push_pinned(Task *task) noexcept {
+    task->next = nullptr;
+    (pinned_head_ == nullptr ? pinned_head_ : pinned_tail_->next) = task;
+    pinned_tail_ = task;
+}
+
+void Executor::push_tail_of_many(Task *task) noexcept {
+    Executor *lighter = ring_.size() >= deep_queue ? pool_.lighter_than(*this) : nullptr;
+    if (lighter != nullptr)
+        return lighter->send(task);
+    while (!ring_.push(task)) {
+        Task *first = nullptr;
+        Task *last = nullptr;
+        if (const uint32_t taken = ring_.take_half(&first, &last)) {
+            last->next = task;
+            return pool_.inject_list(first, task, taken + 1);
+        }
+    }
+    pool_.notify();
+}
+
+// What is runnable here without asking others; the running task is in none of these.
+bool Executor::others_queued() const noexcept {
+    return next_.load(sync::relaxed) != nullptr || pinned_head_ != nullptr || ring_.size() != 0 || wheel_.size() != 0;
+}
+
+uint32_t Executor::quantum_of(const Task &task) noexcept { return weigh(quantum_reductions, task.priority); }
+
+// The running task leaves, runnable; the marker says where it goes, once it is off its stack.
+void Executor::leave_for(Parking &marker) noexcept {
+    Task *self = thread_.running;
+    self->word.make_runnable();
+    self->reductions = thread_.reductions;
+    parking_ = &marker;
+    jump(next_of_many());
+}
+
+// False: it was a parking.
+bool Executor::complete_marker(const Parking &marker, Task *left) noexcept {
+    if (&marker == &task_yielded_) {
+        accept(left);
+    } else if (&marker == &task_used_quantum_ && left->pinned) {
+        push_pinned(left); // a wheel can be stolen from
+    } else if (&marker == &task_used_quantum_) {
+        wheel_.push(left);
+        pool_.notify();
+    } else if (&marker == &task_moves_) {
+        move_to_->send(left);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+ThreadContext *quantum_over(ThreadContext *thread) noexcept {
+    if (thread->executor != nullptr && thread->executor->many())
+        return thread->executor->end_quantum();
+    thread->reductions = UINT32_MAX;
+    return thread;
+}
+
+ThreadContext *Executor::end_quantum() noexcept {
+    Task *self = thread_.running;
+    thread_.reductions = quantum_of(*self);
+    if (self->kind != Kind::fiber || thread_.no_switch != 0)
+        return &thread_;
+    if (!others_queued())
+        poll();
+    if (!others_queued() && !to_idle_)
+        return &thread_;
+    move_to_ = self->pinned ? nullptr : pool_.lighter_than(*this);
+    leave_for(move_to_ != nullptr ? task_moves_ : task_used_quantum_);
+    return &self->executor->thread_; // where we go on
+}
+
+void Executor::checkpoint() noexcept {
+    const bool polls = --switches_left_ == 0 || inbox_.maybe_nonempty();
+    if (polls)
+        poll();
+    if (many_)
+        (void)spend(&thread_);
+    else if (polls)
+        yield();
+}
+
+// --- the idle context ---
+
+// The ladder: own work, the inbox and timers, others' work, a short wait, sleep.
+void Executor::idle_of_many() noexcept {
+    if (pool_.stopping()) {
+        if (sleeper_.searching)
+            (void)pool_.bed().leave_search(sleeper_);
+        return jump(owner_);
+    }
+    if (Task *task = choose())
+        return run(task);
+    poll();
+    if (others_queued() || to_idle_ || search() || linger())
+        return;
+    rest();
+}
+
+Task *Executor::choose() noexcept {
+    if (Task *task = step_) {
+        step_ = nullptr;
+        return task;
+    }
+    if (to_idle_) { // the wheel's turn
+        to_idle_ = false;
+        wheel_turned_ns_ = last_poll_ns_;
+        if (Task *task = wheel_.take(1))
+            return task;
+    }
+    if (Task *task = take_next_or_queued())
+        return task;
+    return wheel_.take(1);
+}
+
+void Executor::run(Task *task) noexcept {
+    sleeper_.period_ns = sentry_period_ns;
+    if (sleeper_.searching) {
+        if (pool_.bed().leave_search(sleeper_))
+            pool_.notify();
+    }
+    if (got_up_) {
+        got_up_ = false;
+        if (Executor *sentry = pool_.bed().missing_sentry(driver_.now()))
+            Pool::wake_up(*sentry);
+    }
+    if (task->kind == Kind::step)
+        return run_step(task);
+    begin_turn(task);
+    jump(task);
+}
+
+// A fair share of what foreign threads handed in; at most what fits.
+bool Executor::take_injected() noexcept {
+    const uint64_t share = pool_.injection().size() / pool_.live() + 1;
+    Task *task = pool_.injection().take(static_cast<uint32_t>(std::min<uint64_t>(share, LocalQueue::capacity / 2)));
+    const bool any = task != nullptr;
+    while (task != nullptr) {
+        Task *next = task->next;
+        push_tail_of_many(task);
+        task = next;
+    }
+    return any;
+}
+
+// True: there is work in our own queue now.
+bool Executor::steal_from(Executor &victim, bool everything) noexcept {
+    Task *task = victim.ring_.steal_into(ring_);
+    if (task == nullptr && everything)
+        task = victim.wheel_.take(1);
+    if (task == nullptr)
+        return false;
+    return ring_.push(task); // half of a queue fits into an empty one
+}
+
+bool Executor::search() noexcept {
+    const uint32_t live = pool_.live();
+    if (!pool_.bed().try_search(sleeper_, live))
+        return false;
+    if (take_injected())
+        return true;
+    for (int round = 0; round < search_rounds; ++round) {
+        const uint32_t start = thread_.prng.below(live);
+        for (uint32_t i = 0; i < live; ++i) {
+            Executor &victim = pool_.at((start + i) % live);
+            if (&victim != this && steal_from(victim, round > 0))
+                return true;
+        }
+    }
+    return false;
+}
+
+// Not a search: nobody counts on us. What others send to this executor, and what foreign threads hand in, comes within a
+// message's time here, instead of a wake-up's.
+bool Executor::linger() noexcept {
+    const ThreadBed::Counts counts = pool_.bed().counts();
+    const uint32_t awake = pool_.live() - counts.sleeping;
+    if (sleeper_.searching) {
+        (void)pool_.bed().leave_search(sleeper_);
+        if (pool_.work_to_be_seen()) // who published it may have counted on us
+            return true;
+    }
+    if (linger_ns_ < linger_min_ns || awake < 2 || awake > sync::cpu_count())
+        return false;
+    pool_.tell_quiet();
+    const int64_t until = std::min(driver_.now() + linger_ns_, timers_.earliest());
+    do {
+        for (int i = 0; i < 32; ++i) {
+            if (inbox_.maybe_nonempty() || pool_.injection().size() != 0 || pool_.stopping()) {
+                linger_ns_ = linger_max_ns;
+                return true;
+            }
+            sync::cpu_relax();
+        }
+    } while (driver_.now() < until);
+    linger_ns_ /= 2;
+    return timers_.earliest() <= driver_.now();
+}
+
+// Announce, then look once more, then sleep: see thread_bed.hpp.
+void Executor::rest() noexcept {
+    pool_.tell_quiet();
+    load_.store(0, sync::relaxed);
+    resting_.store(1, sync::relaxed);
+    pool_.bed().lie_down(sleeper_, pool_.live(), pool_.timers_armed());
+    const int64_t began = driver_.now();
+    if (!pool_.work_to_be_seen())
+        driver_.park(rest_until());
+    const bool was_sentry = sleeper_.sentry;
+    pool_.bed().get_up(sleeper_);
+    resting_.store(0, sync::relaxed);
+    got_up_ = true;
+    if (inbox_.maybe_nonempty() && driver_.now() - began < short_sleep_ns)
+        linger_ns_ = linger_max_ns;
+    if (was_sentry && !sleeper_.searching)
+        look_after_others();
+}
+
+int64_t Executor::rest_until() noexcept {
+    if (!sleeper_.sentry)
+        return timer_deadline();
+    const uint32_t live = pool_.live();
+    const bool others_awake = pool_.bed().counts().sleeping < live;
+    int64_t earliest = INT64_MAX;
+    for (uint32_t i = 0; i < live; ++i) {
+        Executor &other = pool_.at(i);
+        if (&other != this && (!others_awake || other.resting_.load(sync::relaxed) == 0))
+            earliest = std::min(earliest, other.timers_.earliest());
+    }
+    const int64_t now = driver_.now();
+    const int64_t soon = now + sleeper_.period_ns;
+    int64_t until = earliest;
+    if (others_awake)
+        until = std::min(std::max(earliest, now), soon);
+    else if (earliest != INT64_MAX)
+        until = std::max(earliest, now) + sleeper_.period_ns;
+    if (pool_.bed().announce_sentry_sleep(until, live))
+        until = std::min(until, soon);
+    return std::min(until, timer_deadline());
+}
+
+// --- the sentry ---
+
+void Executor::look_after_others() noexcept {
+    const int64_t now = driver_.now();
+    pool_.set_coarse_now(now);
+    bool took = false;
+    const uint32_t live = pool_.live();
+    for (uint32_t i = 0; i < live; ++i)
+        if (&pool_.at(i) != this)
+            took |= take_what_is_late(pool_.at(i), now);
+    sleeper_.period_ns = took ? sentry_period_ns : std::min(2 * sleeper_.period_ns, sentry_period_max_ns);
+}
+
+// Its due timers; and its next task, when the same task as at the last look still runs.
+bool Executor::take_what_is_late(Executor &other, int64_t now) noexcept {
+    bool took = false;
+    const int64_t grace = other.resting_.load(sync::relaxed) != 0 ? sentry_period_ns : 0; // it may be waking up for it
+    if (other.timers_.earliest() <= now - grace)
+        took = other.timers_.fire_due(now) != 0;
+    const uint64_t turns = other.turns();
+    const bool stuck = other.seen_turns_.exchange(turns, sync::relaxed) == turns;
+    Task *next = other.next_.load(sync::relaxed);
+    // acquire: pairs with push_next's release
+    if (stuck && next != nullptr && other.next_.compare_exchange_strong(next, nullptr, sync::acquire, sync::relaxed)) {
+        push_tail_of_many(next);
+        took = true;
+    }
+    return took;
+}
+
+// --- now and then ---
+
+void Executor::poll_of_many(int64_t now) noexcept {
+    pool_.set_coarse_now(now);
+    if (pool_.stopping())
+        to_idle_ = true;
+    if (pool_.injection().size() != 0)
+        if (Task *task = pool_.injection().take(1))
+            push_tail_of_many(task);
+    if (wheel_.size() == 0)
+        wheel_turned_ns_ = now;
+    else if (now - wheel_turned_ns_ >= quantum_ns)
+        to_idle_ = true;
+    watch_quantum(now);
+    measure_load();
+}
+
+// A task that has been running for a quantum's time gives up at its next call.
+void Executor::watch_quantum(int64_t now) noexcept {
+    const uint64_t turn = turns();
+    if (turn != watched_turn_) {
+        watched_turn_ = turn;
+        watched_since_ns_ = now;
+    } else if (thread_.running != idle_ && now - watched_since_ns_ >= weigh(quantum_ns, thread_.running->priority)) {
+        watched_since_ns_ = now;
+        thread_.reductions = 1;
+    }
+}
+
+void Executor::measure_load() noexcept {
+    const uint64_t tasks = (thread_.running != idle_) + (next_.load(sync::relaxed) != nullptr) + ring_.size() +
+                           wheel_.size() + (pinned_head_ != nullptr);
+    const auto sample = static_cast<uint32_t>(std::min<uint64_t>(tasks, 1u << 20) * load_of_one);
+    const uint32_t before = load_.load(sync::relaxed);
+    load_.store(before - before / 8 + sample / 8, sync::relaxed);
+}
+
+// --- after the thread has ended ---
+
+void Executor::adopt_runnable(Task *task) noexcept { accept(task); }
+
+void Executor::give_inbox_to(Executor &other) noexcept {
+    for (Task *task = inbox_.take_all(); task != nullptr;) {
+        Task *next = task->next;
+        other.accept(task);
+        task = next;
+    }
+}
+
+void Executor::give_tasks_to(Executor &other) noexcept {
+    while (Task *task = choose())
+        other.accept(task);
+    load_.store(0, sync::relaxed);
+    seen_turns_.store(0, sync::relaxed);
+}
+
+} // namespace mc::sched

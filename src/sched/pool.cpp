@@ -1,0 +1,199 @@
+#include "sched/pool.hpp"
+
+#include "base/alloc.hpp"
+#include "base/assert.hpp"
+#include "sched/switch.hpp"
+
+#include <mc/base.h>
+
+namespace mc::sched {
+
+Pool *Pool::create() noexcept {
+    Pool *pool = base::create<Pool>();
+    if (pool == nullptr)
+        return nullptr;
+    if (!pool->make_executors(1)) {
+        base::destroy(pool);
+        return nullptr;
+    }
+    pool->live_.store(1, sync::release);
+    return pool;
+}
+
+// --- start and stop ---
+
+bool Pool::make_executors(uint32_t n) noexcept {
+    for (uint32_t made = made_.load(sync::relaxed); made < n; ++made) {
+        Executor *executor = Executor::create(*this, made);
+        if (executor == nullptr)
+            return false;
+        executors_[made].store(executor, sync::release); // release: pairs with live()'s acquire, through publish
+        made_.store(made + 1, sync::release);
+    }
+    return true;
+}
+
+// The executor's words are ready before its thread is; it counts as live once it is sure to run.
+bool Pool::start_thread(Executor &executor) noexcept {
+    if (!executor.start_thread())
+        return false;
+    live_.store(executor.index() + 1, sync::release); // release: pairs with live()
+    return true;
+}
+
+int32_t Pool::start(uint32_t n) noexcept {
+    MC_INVARIANT(!many() && n >= 1 && n <= max_executors, n);
+    if (!make_executors(n))
+        return MC_E_NOMEM;
+    many_.store(1, sync::seq_cst);
+    for (uint32_t i = 0; i < n; ++i) {
+        if (start_thread(at(i)))
+            continue;
+        if (i > 0)
+            stop();
+        else
+            many_.store(0, sync::seq_cst);
+        return MC_E_NOMEM;
+    }
+    return MC_OK;
+}
+
+int32_t Pool::add_executor() noexcept {
+    const uint32_t n = live();
+    if (!many() || n == max_executors)
+        return MC_E_LIMIT;
+    if (!make_executors(n + 1) || !start_thread(at(n)))
+        return MC_E_NOMEM;
+    notify(); // what waits may go there
+    return MC_OK;
+}
+
+void Pool::join_threads() noexcept {
+    for (uint32_t i = 0; i < live(); ++i)
+        at(i).join_thread();
+}
+
+// The numbers are those of the list at the head of pool.hpp.
+void Pool::stop() noexcept {
+    (void)sync::dekker_publish(stopping_, uint32_t{1}); // 1
+    for (uint32_t i = 0; i < live(); ++i)
+        wake_up(at(i));
+    join_threads();                                 // 2
+    (void)sync::dekker_publish(many_, uint32_t{0}); // 3: Dekker, with wake_from_outside
+    for (uint32_t i = 1; i < live(); ++i)           // 4
+        at(i).timers().move_all_to(first().timers());
+    for (uint32_t i = 0; i < live(); ++i)
+        at(i).give_tasks_to(first());
+    drain_strays(first());
+    live_.store(1, sync::release);
+    stopping_.store(0, sync::relaxed); // no executor is there to read it
+}
+
+void Pool::drain_strays(Executor &into) noexcept {
+    const uint32_t made = made_.load(sync::acquire);
+    for (uint32_t i = 0; i < made; ++i) {
+        if (i > 0 && !at(i).timers().empty())
+            at(i).timers().move_all_to(into.timers());
+        at(i).give_inbox_to(into);
+    }
+    for (Task *task = injection_.take(UINT32_MAX); task != nullptr;) {
+        Task *next = task->next;
+        into.adopt_runnable(task);
+        task = next;
+    }
+}
+
+// --- work from elsewhere ---
+
+void Pool::wake_from_outside(Executor &home, Task *task) noexcept {
+    const bool pool_runs = many();
+    if (pool_runs && !task->pinned) {
+        injection_.push(task);
+        notify();
+    } else {
+        Executor &to = pool_runs ? home : first();
+        to.send(task);
+    }
+    // seq_cst: Dekker, with stop. Who still saw many has pushed; if it is withdrawn by now, nobody but the first
+    // executor looks.
+    if (pool_runs && many_.load(sync::seq_cst) == 0)
+        wake_up(first());
+}
+
+void Pool::inject_list(Task *first, Task *last, uint32_t count) noexcept {
+    injection_.push_list(first, last, count);
+    notify();
+}
+
+bool Pool::work_to_be_seen() noexcept {
+    if (injection_.seen_nonempty())
+        return true;
+    const uint32_t n = live();
+    for (uint32_t i = 0; i < n; ++i)
+        if (at(i).work_to_be_seen())
+            return true;
+    return false;
+}
+
+bool Pool::timers_armed() noexcept {
+    const uint32_t n = live();
+    for (uint32_t i = 0; i < n; ++i)
+        if (!at(i).timers().empty())
+            return true;
+    return false;
+}
+
+// Two choices are enough to keep queues short (Mitzenmacher, The Power of Two Choices, 2001).
+Executor *Pool::lighter_than(Executor &from) noexcept {
+    const uint32_t n = live();
+    Executor *best = nullptr;
+    uint32_t least = from.load();
+    for (int i = 0; i < 2 && n > 1; ++i) {
+        Executor &other = at(from.thread().prng.below(n));
+        const uint32_t load = other.load() + Executor::load_of_one;
+        if (&other != &from && load < least) {
+            least = load;
+            best = &other;
+        }
+    }
+    return best;
+}
+
+// --- quiet ---
+
+// Ends are read before beginnings: had a microthread begun before the last end that was read, it is counted. Equal sums
+// mean that at the moment between the two nothing lived.
+uint64_t Pool::microthreads() noexcept {
+    const uint32_t made = made_.load(sync::acquire);
+    uint64_t ended = 0;
+    for (uint32_t i = 0; i < made; ++i)
+        ended += at(i).ended();
+    uint64_t begun = foreign_spawned_.load(sync::relaxed);
+    for (uint32_t i = 0; i < made; ++i)
+        begun += at(i).begun();
+    return begun - ended;
+}
+
+// Dekker: a waiter announces itself, then looks at the counters; an executor that runs out of work has written the
+// counters, then looks for waiters. Both by a seq_cst read-modify-write of quiet_waiters_.
+bool Pool::wait_quiet(int64_t deadline_ns) noexcept {
+    (void)quiet_waiters_.fetch_add(1, sync::seq_cst);
+    bool quiet = false;
+    for (;;) {
+        const uint32_t seen = quiet_word_.load(sync::acquire); // acquire: pairs with tell_quiet; before the look
+        quiet = microthreads() == 0;
+        if (quiet || !sync::futex_wait(quiet_word_, seen, deadline_ns))
+            break;
+    }
+    (void)quiet_waiters_.fetch_sub(1, sync::relaxed);
+    return quiet || microthreads() == 0;
+}
+
+void Pool::tell_quiet() noexcept {
+    if (sync::dekker_observe(quiet_waiters_) == 0 || microthreads() != 0)
+        return;
+    (void)quiet_word_.fetch_add(1, sync::release); // release: pairs with wait_quiet
+    sync::futex_wake(quiet_word_, INT32_MAX);
+}
+
+} // namespace mc::sched

@@ -1,0 +1,116 @@
+// A pool: the executors of one runtime, and what they share. In single-processor mode only the first one is used, by the
+// thread that owns it; start() gives each a thread of its own, stop() takes them away again.
+//
+// Executors are never freed, and the first `live` of the array are running: whoever looks for a victim, or for a less
+// loaded one, picks an index below that. A stopped executor's heap, inbox and queues are emptied into the first one's,
+// and what is sent to it later is found there too (drain_strays).
+//
+// Start and stop: under the registry's mutex (runtime.cpp). Everything else: any thread.
+//
+// Stop, in this order:
+//   1. stopping is announced, and every executor woken: each stops at its next switch, with what it runs parked or
+//      queued. A microthread that never gives up its executor holds this up.
+//   2. the threads are joined.
+//   3. many is withdrawn (a Dekker with wake_from_outside): from here on whoever hands something in wakes the first one.
+//   4. timers, then tasks, move to the first executor, which nobody owns until the next thread takes it over.
+// Races: a foreign waker that saw many before 3 pushes before 4 takes all (exchange against exchange on the inbox), or
+// its look after the push sees single-processor mode, and it wakes the first executor, which looks at strays.
+#pragma once
+
+#include "sched/executor.hpp"
+#include "sched/shared_queue.hpp"
+#include "sched/thread_bed.hpp"
+
+#include <cstdint>
+
+namespace mc::sched {
+
+class Pool {
+public:
+#if defined(MC_SYS) && MC_SYS
+    static constexpr uint32_t max_executors = 4;
+#else
+    static constexpr uint32_t max_executors = 1024;
+#endif
+
+    // With its first executor; null without memory.
+    static Pool *create() noexcept;
+
+    Executor &first() noexcept { return *executors_[0].load(sync::relaxed); }
+    bool many() const noexcept { return many_.load(sync::relaxed) != 0; }
+    bool stopping() const noexcept { return stopping_.load(sync::relaxed) != 0; }
+
+    // The live-executor array: [0, live()).
+    uint32_t live() const noexcept { return live_.load(sync::acquire); } // acquire: pairs with publish
+    Executor &at(uint32_t index) noexcept { return *executors_[index].load(sync::relaxed); }
+
+    // n executors, 1 to max_executors, each with a thread. Nobody owns the first one. MC_OK or MC_E_NOMEM (none runs).
+    int32_t start(uint32_t n) noexcept;
+    // One more, while they run. MC_OK, MC_E_LIMIT or MC_E_NOMEM.
+    int32_t add_executor() noexcept;
+    void stop() noexcept;
+
+    // Where a foreign thread's tasks and timers go.
+    Executor &any(uint64_t random) noexcept { return at(static_cast<uint32_t>(random % live())); }
+    // A less loaded one among two picked at random, or null.
+    Executor *lighter_than(Executor &from) noexcept;
+
+    // A runnable task from a thread that is no executor of this pool. home: where it ran, or is to run.
+    void wake_from_outside(Executor &home, Task *task) noexcept;
+    // A timer was armed on this executor, by a thread that is not its own: it may have stopped meanwhile.
+    void armed_from_outside(const Executor &executor) noexcept {
+        // No Dekker: stop() moves the heap under its lock after it has withdrawn many, so who armed after that sees it.
+        if (executor.index() != 0 && !many())
+            wake_up(first());
+    }
+    // The same for many that need not be pinned, on an executor.
+    void inject_list(Task *first, Task *last, uint32_t count) noexcept;
+    SharedQueue &injection() noexcept { return injection_; }
+    ThreadBed &bed() noexcept { return bed_; }
+    // After work was published: wakes a sleeper if nobody searches.
+    void notify() noexcept {
+        if (Executor *sleeper = bed_.work_is_available()) [[unlikely]]
+            wake_up(*sleeper);
+    }
+    static void wake_up(Executor &sleeper) noexcept { sleeper.driver().wake(); }
+
+    // Has anybody published work? For an executor that has announced its sleep.
+    bool work_to_be_seen() noexcept;
+    bool timers_armed() noexcept;
+
+    // Microthreads that have begun and not ended. Exact when it is 0.
+    uint64_t microthreads() noexcept;
+    void count_foreign_spawn() noexcept { (void)foreign_spawned_.fetch_add(1, sync::relaxed); }
+    // Waits, as a foreign thread, until none is left or the deadline has come. True: none is left.
+    bool wait_quiet(int64_t deadline_ns) noexcept;
+    // An executor that has found nothing to do: tells those who wait for quiet.
+    void tell_quiet() noexcept;
+
+    // What came to executors that have stopped. Single-processor mode's owner.
+    void drain_strays(Executor &into) noexcept;
+
+    // A clock that the sentry and polls set: late by up to a period, free to read. Steady nanoseconds.
+    int64_t coarse_now() const noexcept { return coarse_now_.load(sync::relaxed); }
+    void set_coarse_now(int64_t now) noexcept { coarse_now_.store(now, sync::relaxed); }
+
+private:
+    bool make_executors(uint32_t n) noexcept;
+    bool start_thread(Executor &executor) noexcept;
+    void join_threads() noexcept;
+
+    // written under the registry's mutex, read by any thread
+    sync::atomic<Executor *> executors_[max_executors] = {};
+    sync::atomic<uint32_t> made_{0}; // executors that exist
+    sync::atomic<uint32_t> live_{0}; // that run, or 1 in single-processor mode
+    sync::atomic<uint32_t> many_{0};
+    sync::atomic<uint32_t> stopping_{0};
+    // any thread
+    SharedQueue injection_;
+    ThreadBed bed_;
+    sync::atomic<uint64_t> foreign_spawned_{0};
+    sync::atomic<uint32_t> quiet_waiters_{0};
+    sync::atomic<uint32_t> quiet_word_{0}; // counts the times that all was quiet; waiters sleep on it
+    sync::atomic<int64_t> coarse_now_{0};
+};
+
+} // namespace mc::sched

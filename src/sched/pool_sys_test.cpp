@@ -1,0 +1,143 @@
+// Many executors in the twin: starting, waking, sleeping, stopping under random interleavings. A lost wake-up shows as a
+// deadlock of the whole program. On real threads in other builds.
+#include "sched/pool.hpp"
+#include "sched/test_sched.hpp"
+
+using namespace mc;
+using namespace mc::sched;
+using namespace mc::sched::testing;
+using mc::testing::check;
+using mc::testing::expect_pass;
+using mc::testing::Search;
+using mc::testing::Thread;
+
+namespace {
+
+void explore_pool(const char *name, uint64_t seeds, const std::function<void()> &body) {
+    expect_pass({.name = name,
+                 .search = Search::seeds,
+                 .stale = 0, // loops that poll would go on with old values
+                 .timeouts = 0,
+                 .max_steps = 60'000,
+                 .seeds = seeds * mc::testing::scale(),
+                 .isolate = true,
+                 .real_runs = 100},
+                body);
+}
+
+void start_many(uint32_t n) { check(start_executors(here(), n) == MC_OK, "not started"); }
+void stop_many() { check(stop_executors(here()) == MC_OK, "not stopped"); }
+
+// A microthread among many: goes where new ones go.
+template <class Body> mc_task_t spawn_one(Body body, bool pinned = false) {
+    mc_task_t handle = 0;
+    SpawnRequest request;
+    request.returning = run_body<Body>;
+    request.argument = new Body(std::move(body));
+    request.stack_size = MC_STACK_DEFAULT;
+    request.handle = &handle;
+    request.pinned = pinned;
+    ThreadContext &thread = here();
+    check(spawn(&thread, executor_for(thread), request) == MC_OK, "not spawned");
+    return handle;
+}
+
+} // namespace
+
+// Goal: microthreads that a foreign thread spawns and joins all run, wherever the executors are in going to sleep.
+Test(PoolSys, foreign_spawns_are_run, .timeout = 120) {
+    explore_pool("PoolSys/foreign_spawns_are_run", 400, [] {
+        start_many(2);
+        int ran[3] = {};
+        mc_task_t tasks[3];
+        for (int i = 0; i < 3; ++i)
+            tasks[i] = spawn_one([&ran, i] { return ++ran[i]; }, i == 2);
+        for (const mc_task_t task : tasks)
+            check(result_of(task) == 1, "it did not run once");
+        check(default_pool()->wait_quiet(MC_FOREVER), "not quiet");
+        stop_many();
+    });
+}
+
+// Goal: microthreads that wake each other, pinned and not, and a foreign thread that wakes one of them: nobody waits for
+// ever, whichever executor sleeps.
+Test(PoolSys, wakes_across_executors, .timeout = 120) {
+    explore_pool("PoolSys/wakes_across_executors", 400, [] {
+        start_many(2);
+        Gate there, back, outside;
+        const mc_task_t a = spawn_one(
+            [&] {
+                there.release();
+                return back.acquire();
+            },
+            true);
+        const mc_task_t b = spawn_one(
+            [&] {
+                const int32_t status = there.acquire();
+                back.release();
+                return status != MC_OK ? status : outside.acquire();
+            },
+            mc::testing::choose(2) == 0);
+        outside.release();
+        check(result_of(a) == MC_OK && result_of(b) == MC_OK, "not released");
+        stop_many();
+    });
+}
+
+// Goal: the end of the last microthread and the wait for it: the waiter is told.
+Test(PoolSys, quiet_is_told, .timeout = 120) {
+    explore_pool("PoolSys/quiet_is_told", 400, [] {
+        start_many(2);
+        int ran = 0;
+        spawn_one([&] {
+            spawn_one([&] { return ++ran; });
+            return MC_OK;
+        });
+        check(default_pool()->wait_quiet(MC_FOREVER), "not quiet");
+        check(ran == 1, "quiet before the end");
+        stop_many();
+    });
+}
+
+// Goal: a foreign thread wakes a microthread while the executors stop: it goes on, in the pool or alone.
+Test(PoolSys, a_wake_while_they_stop, .timeout = 120) {
+    explore_pool("PoolSys/a_wake_while_they_stop", 600, [] {
+        start_many(2);
+        Gate gate;
+        const mc_task_t task = spawn_one([&] { return gate.acquire(); }, mc::testing::choose(2) == 0);
+        Thread waker([&] { gate.release(); }, "waker");
+        stop_many();
+        check(result_of(task) == MC_OK, "not woken");
+        waker.join();
+    });
+}
+
+// Goal: a timed wait on an executor races its wake from elsewhere and the stop that moves its timer.
+Test(PoolSys, a_timer_races_wake_and_stop, .timeout = 120) {
+    explore_pool("PoolSys/a_timer_races_wake_and_stop", 400, [] {
+        start_many(2);
+        Gate gate;
+        const mc_task_t task = spawn_one([&] {
+            const int32_t status = gate.acquire(in_ns(2'000));
+            return status == MC_OK || status == MC_E_TIMEDOUT ? MC_OK : status;
+        });
+        if (mc::testing::choose(2) == 0)
+            gate.release();
+        stop_many();
+        check(result_of(task) == MC_OK, "neither woken nor late");
+    });
+}
+
+// Goal: an executor that is added while others run takes its part.
+Test(PoolSys, one_more_executor, .timeout = 120) {
+    explore_pool("PoolSys/one_more_executor", 300, [] {
+        start_many(1);
+        int ran[2] = {};
+        const mc_task_t a = spawn_one([&] { return ++ran[0]; });
+        check(default_pool()->add_executor() == MC_OK, "not added");
+        const mc_task_t b = spawn_one([&] { return ++ran[1]; });
+        check(result_of(a) == 1 && result_of(b) == 1, "not run");
+        check(default_pool()->live() == 2, "not there");
+        stop_many();
+    });
+}

@@ -1,0 +1,69 @@
+#include "sched/thread_bed.hpp"
+
+#include "base/assert.hpp"
+
+namespace mc::sched {
+
+bool ThreadBed::try_search(Sleeper &me, uint32_t live) noexcept {
+    if (me.searching)
+        return true; // woken as one
+    const Counts now = counts();
+    if (2 * now.searching >= live - now.sleeping)
+        return false; // a hint: one more or less is no harm
+    (void)word_.fetch_add(1, sync::seq_cst);
+    me.searching = true;
+    return true;
+}
+
+bool ThreadBed::leave_search(Sleeper &me) noexcept {
+    me.searching = false;
+    // seq_cst: whoever published work before this, and saw a searcher, is answered by the successor that our caller
+    // wakes.
+    return unpack(word_.fetch_sub(1, sync::seq_cst)).searching == 1;
+}
+
+void ThreadBed::lie_down(Sleeper &me, uint32_t live, bool timers_armed) noexcept {
+    base::SpinGuard guard(lock_);
+    MC_INVARIANT(!me.asleep, live);
+    me.asleep = true;
+    sleepers_.push_front(&me);
+    const uint64_t searcher = me.searching ? 1 : 0;
+    me.searching = false;
+    // seq_cst: Dekker, with work_is_available. The sources are looked at after this.
+    const Counts before = unpack(word_.fetch_add(one_sleeper - searcher, sync::seq_cst));
+    const bool others_awake = before.sleeping + 1 < live;
+    if (sentry_.load(sync::relaxed) == nullptr && (others_awake || timers_armed)) {
+        sentry_until_.store(INT64_MIN, sync::relaxed); // not known yet
+        sentry_.store(me.executor, sync::relaxed);
+        me.sentry = true;
+    }
+}
+
+void ThreadBed::get_up(Sleeper &me) noexcept {
+    base::SpinGuard guard(lock_);
+    if (me.sentry) {
+        sentry_.store(nullptr, sync::relaxed);
+        me.sentry = false;
+    }
+    if (!me.asleep) { // wake_one has counted us as searching
+        me.searching = true;
+        return;
+    }
+    me.asleep = false;
+    base::List<Sleeper>::remove(&me);
+    (void)word_.fetch_sub(one_sleeper, sync::seq_cst);
+}
+
+// Under the lock the decision is made again: of many who made work available at once, one wakes one.
+Executor *ThreadBed::wake_one() noexcept {
+    base::SpinGuard guard(lock_);
+    Sleeper *sleeper = sleepers_.front();
+    if (sleeper == nullptr || counts().searching != 0)
+        return nullptr;
+    base::List<Sleeper>::remove(sleeper);
+    sleeper->asleep = false;
+    (void)word_.fetch_sub(one_sleeper - 1, sync::seq_cst);
+    return sleeper->executor;
+}
+
+} // namespace mc::sched
