@@ -161,6 +161,7 @@ static int leaves_channels(void) {
 static int count(char *const *dirs, unsigned dir_count, unsigned workers) {
     struct job job = {.dirs = dirs, .dir_count = dir_count, .on_terminal = isatty(STDERR_FILENO), .started = mc_now()};
     int failed = 1;
+    csp_init_runtime(0); /* an executor for each processor; should there be none, this thread runs all */
     int32_t code = open_channels(&job, workers);
     if (code != MC_OK)
         explain("channel", code);
@@ -174,6 +175,7 @@ static int count(char *const *dirs, unsigned dir_count, unsigned workers) {
     }
     table_free(job.total);
     destroy_channels(&job);
+    csp_shutdown_runtime();
     return leaves_channels() || failed;
 }
 

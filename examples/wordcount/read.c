@@ -4,8 +4,8 @@
  * end a reader cuts a full chunk behind its last byte that is no letter, and starts the next chunk with the rest. A word
  * longer than the chunk makes the chunk grow. Small files share a chunk, with a NUL between them.
  *
- * read() blocks the executor, not just the microthread. That is what the readers are for: where microthreads have several
- * executors, one waits for the disk while others count.
+ * read() blocks the executor, not just the microthread. That is what the readers are for: one waits for the disk while
+ * others count.
  */
 #define _DEFAULT_SOURCE /* POSIX */
 #include <errno.h>
@@ -97,6 +97,15 @@ static int32_t make_room(struct reader *r) {
     return r->chunk->len < r->chunk->size ? MC_OK : ship_whole_words(r);
 }
 
+/* read(), or the negative errno. */
+NEVER_INLINED static ssize_t read_some(int fd, void *into, size_t room) {
+    ssize_t got;
+    do
+        got = read(fd, into, room);
+    while (got < 0 && errno == EINTR);
+    return got < 0 ? -errno : got;
+}
+
 /* Reads to the end of the file, wherever that is by then. Stores 0 or the errno of a read that failed. */
 static int32_t read_to_end(struct reader *r, int fd, int *error) {
     for (;;) {
@@ -104,10 +113,8 @@ static int32_t read_to_end(struct reader *r, int fd, int *error) {
         if (code != MC_OK)
             return code;
         struct chunk *chunk = r->chunk;
-        ssize_t got = read(fd, chunk->text + chunk->len, chunk->size - chunk->len);
-        if (got < 0 && errno == EINTR)
-            continue;
-        *error = got < 0 ? errno : 0;
+        ssize_t got = read_some(fd, chunk->text + chunk->len, chunk->size - chunk->len);
+        *error = got < 0 ? (int)-got : 0;
         if (got <= 0) {
             chunk->text[chunk->len++] = '\0'; /* the file's last word ends here */
             return MC_OK;
@@ -119,7 +126,7 @@ static int32_t read_to_end(struct reader *r, int fd, int *error) {
 
 static int32_t read_file(struct reader *r, const struct file *file) {
     int fd = file_open(file);
-    int error = fd < 0 ? errno : 0;
+    int error = fd < 0 ? -fd : 0;
     int32_t code = fd < 0 ? MC_OK : read_to_end(r, fd, &error);
     if (fd >= 0)
         close(fd);

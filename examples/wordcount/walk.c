@@ -74,15 +74,15 @@ void drop_file(void *user, void *elem, uint64_t elem_size) {
 static int fd_of(const struct dir *dir) { return dir == NULL ? AT_FDCWD : dir->fd; }
 
 /* O_NONBLOCK: what was a file when it was listed may be a pipe by now, and opening it would wait for a writer. */
-int file_open(const struct file *file) {
+NEVER_INLINED int file_open(const struct file *file) {
     struct stat st;
     int fd = openat(fd_of(file->dir), file->name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    if (fd >= 0 && (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))) {
-        close(fd);
-        errno = ESTALE;
-        return -1;
-    }
-    return fd;
+    if (fd < 0)
+        return -errno;
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+        return fd;
+    close(fd);
+    return -ESTALE;
 }
 
 char *path_of(const struct dir *dir, const char *name) {
@@ -139,7 +139,7 @@ static int32_t hand_over(struct walk *w, const char *name) {
 
 /* Reads all entries of dir at once: then their number is known, and the stream need not stay open on the way down.
  * Returns 0 or an errno; on an error in the middle what was read stays. */
-static int list(struct dir *dir, size_t *count) {
+NEVER_INLINED static int list(struct dir *dir, size_t *count) {
     size_t room = 0;
     int fd = dup(dir->fd);
     DIR *stream = fd >= 0 ? fdopendir(fd) : NULL;
@@ -182,8 +182,18 @@ static int is_loop(const struct dir *dir) {
     return 0;
 }
 
-static int32_t enter(struct walk *w, const char *name) {
+/* Opens dir, and says which one it is. Returns 0 or an errno. */
+NEVER_INLINED static int open_dir(struct dir *dir) {
     struct stat st;
+    dir->fd = openat(fd_of(dir->parent), dir->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOCTTY);
+    if (dir->fd < 0 || fstat(dir->fd, &st) != 0)
+        return errno;
+    dir->dev = st.st_dev;
+    dir->ino = st.st_ino;
+    return 0;
+}
+
+static int32_t enter(struct walk *w, const char *name) {
     size_t count = 0;
     double share = share_of_entry(w);
     struct dir *dir = calloc(1, sizeof *dir + strlen(name) + 1);
@@ -192,11 +202,8 @@ static int32_t enter(struct walk *w, const char *name) {
     strcpy(dir->name, name);
     dir->parent = dir_hold(w->here);
     atomic_init(&dir->refs, 1);
-    dir->fd = openat(fd_of(w->here), name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOCTTY);
-    int error = dir->fd >= 0 && fstat(dir->fd, &st) == 0 ? 0 : errno;
+    int error = open_dir(dir);
     if (error == 0) {
-        dir->dev = st.st_dev;
-        dir->ino = st.st_ino;
         if (is_loop(dir)) {
             dir_release(dir);
             return refuse(w, name, "leads back to a directory above it, not entered");
@@ -220,27 +227,30 @@ static void leave(struct walk *w) {
     dir_release(dir);
 }
 
-/* What the entry is, links followed: DT_REG, DT_DIR, or DT_UNKNOWN with errno, 0 when it is something else. */
-static unsigned char type_of(const struct walk *w, const char *name, unsigned char type) {
+/* What the entry is, links followed: DT_REG, DT_DIR, or DT_UNKNOWN and an errno, 0 when it is something else. */
+NEVER_INLINED static unsigned char type_of(const struct walk *w, const char *name, unsigned char type, int *error) {
     struct stat st;
-    errno = 0;
-    if (type == DT_REG || type == DT_DIR)
-        return type;
-    if ((type != DT_LNK && type != DT_UNKNOWN) || fstatat(fd_of(w->here), name, &st, 0) != 0)
+    *error = 0;
+    if (type == DT_REG || type == DT_DIR || (type != DT_LNK && type != DT_UNKNOWN))
+        return type == DT_REG || type == DT_DIR ? type : DT_UNKNOWN;
+    if (fstatat(fd_of(w->here), name, &st, 0) != 0) {
+        *error = errno;
         return DT_UNKNOWN;
+    }
     return S_ISREG(st.st_mode) ? DT_REG : S_ISDIR(st.st_mode) ? DT_DIR : DT_UNKNOWN;
 }
 
 static int32_t visit(struct walk *w, const char *name, unsigned char type) {
-    switch (type_of(w, name, type)) {
+    int error;
+    switch (type_of(w, name, type, &error)) {
     case DT_REG:
         return hand_over(w, name);
     case DT_DIR:
         return enter(w, name);
     default:
         /* A link that leads nowhere is no error, as little as a socket is; but a DIR that was asked for is. */
-        if (errno != 0 && (errno != ENOENT || w->here == NULL))
-            return refuse(w, name, strerror(errno));
+        if (error != 0 && (error != ENOENT || w->here == NULL))
+            return refuse(w, name, strerror(error));
         advance(w, share_of_entry(w));
         return MC_OK;
     }

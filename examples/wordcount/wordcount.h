@@ -11,7 +11,9 @@
  * The end travels the same way: when all microthreads of a stage have ended, main closes the channel that they fed, and
  * the next stage ends once it has taken what is left. One that fails calls wind_up(), which closes every channel.
  *
- * Nothing here relies on the microthreads taking turns: what several of them touch is atomic or travels by channel.
+ * The microthreads run on all processors at once: what several of them touch is atomic or travels by channel. One that
+ * has waited may go on on another thread, and errno belongs to the thread: a compiler may keep its address, so each call
+ * whose errno matters sits in a function of its own, which does not wait and is not inlined.
  */
 #ifndef WORDCOUNT_H
 #define WORDCOUNT_H
@@ -21,6 +23,8 @@
 #include <stddef.h>
 
 #include "table.h"
+
+#define NEVER_INLINED __attribute__((noinline))
 
 struct dir; /* a directory on the walker's way, see walk.c */
 
@@ -67,7 +71,7 @@ int32_t wind_up(struct job *job, int32_t code);
 /* Has the console say "wordcount: DIR/NAME: REASON". MC_E_NOMEM, or MC_E_CLOSED when the job is being wound up. */
 int32_t complain(struct job *job, struct dir *dir, const char *name, const char *reason);
 
-/* Opens a file for reading and returns its descriptor, or -1 with errno. */
+/* Opens a file for reading and returns its descriptor, or the negative errno. */
 int file_open(const struct file *file);
 void file_free(struct file *file);
 
