@@ -111,8 +111,8 @@ int32_t send_many(sched::ThreadContext &, mc_chan_t handle, const void *elements
     uint32_t done = 0;
     int32_t status = MC_OK;
     for (; done < count; ++done) {
-        status =
-            operate_chan(sched::here_now(), handle, writer_side, advance(const_cast<void *>(elements), done, size), Patience{});
+        status = operate_chan(sched::here_now(), handle, writer_side, advance(const_cast<void *>(elements), done, size),
+                              Patience{});
         if (status != MC_OK)
             break;
     }
@@ -130,7 +130,8 @@ int32_t receive_many(sched::ThreadContext &, mc_chan_t handle, void *elements, u
     uint32_t done = 0;
     Patience patience;
     for (; done < max; ++done) {
-        const int32_t status = operate_chan(sched::here_now(), handle, reader_side, advance(elements, done, size), patience);
+        const int32_t status =
+            operate_chan(sched::here_now(), handle, reader_side, advance(elements, done, size), patience);
         if (status != MC_OK && done == 0)
             return status;
         if (status != MC_OK)
