@@ -107,13 +107,13 @@ MC_API void csp_sleep_until(int64_t deadline_ns) MC_NOEXCEPT;
 /* Endpoint handles. A writer is the address of the channel (16-byte aligned), a reader that address with bit 0 set. */
 typedef struct csp_tag_writer {
     char can_wait;
-} * csp_writer;
+} *csp_writer;
 typedef struct csp_tag_reader {
     char can_wait;
-} * csp_reader;
+} *csp_reader;
 typedef struct csp_tag_waiter {
     char can_wait;
-} * csp_waiter;
+} *csp_waiter;
 
 /* Makes an unbuffered channel; stores its two ends, each with one reference. tx(src, dst) moves one message: it runs
  * once a transfer when the receiver's message pointer is not NULL, on the stack of the party that arrived second, with
