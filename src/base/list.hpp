@@ -18,7 +18,7 @@ template <class T, class Tag = void> class List {
     using Node = ListNode<T, Tag>;
 
 public:
-    List() noexcept { sentinel_.next = sentinel_.prev = &sentinel_; }
+    constexpr List() noexcept { sentinel_.next = sentinel_.prev = &sentinel_; }
     List(const List &) = delete;
     List &operator=(const List &) = delete;
 

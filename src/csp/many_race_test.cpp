@@ -233,10 +233,10 @@ Test(ManyRace, wakes_while_executors_stop, .timeout = 120) {
     World world;
     for (int k = 0; k < scaled(400); ++k) {
         Chan chan;
-        int got = 0;
+        atomic<int> got{0};
         cr_assert_eq(csp_init_runtime(k % 3 + 1), 1);
         for (int i = 0; i < 3; ++i)
-            start([&] { got += chan.receive(); }, i == 0 ? MC_SPAWN_PINNED : 0);
+            start([&] { got.fetch_add(chan.receive(), relaxed); }, i == 0 ? MC_SPAWN_PINNED : 0);
         PosixThread waker([&] {
             for (int i = 0; i < 3; ++i)
                 cr_assert_eq(csp_send_until(chan.w, &k, MC_FOREVER), 1);
@@ -247,7 +247,7 @@ Test(ManyRace, wakes_while_executors_stop, .timeout = 120) {
         while (bodies.load(mc::sync::acquire) != 0)
             csp_run();
         waker.join();
-        cr_assert_eq(got, 3 * k);
+        cr_assert_eq(got.load(relaxed), 3 * k);
     }
 }
 

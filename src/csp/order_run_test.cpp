@@ -64,21 +64,21 @@ Test(Run, fires_due_timers_first) {
 Test(Run, sleeps_until_the_first_sleeper) {
     World world;
     const int64_t start = mc_now();
-    for (int ms : {60, 20})
+    for (int units : {60, 20})
         spawn([=] {
-            csp_sleep_until(start + ms * MC_MS);
-            mark(ms == 20 ? "20" : "60");
+            csp_sleep_until(start + units * unit);
+            mark(units == 20 ? "20" : "60");
         });
     int runs = 0;
     while (trace.empty()) {
         cr_assert_eq(csp_run(), 1);
         cr_assert_lt(++runs, 10, "it spins instead of sleeping");
     }
-    cr_assert_geq(mc_now(), start + 20 * MC_MS);
-    cr_assert_lt(mc_now(), start + 60 * MC_MS);
+    cr_assert_geq(mc_now(), start + 20 * unit);
+    cr_assert_lt(mc_now(), start + 60 * unit);
     while (csp_run() != 0)
         cr_assert_lt(++runs, 20, "it spins instead of sleeping");
-    cr_assert_geq(mc_now(), start + 60 * MC_MS);
+    cr_assert_geq(mc_now(), start + 60 * unit);
     expect_trace("20 60 ");
 }
 

@@ -72,6 +72,9 @@ private:
 
 using mc::testing::in_process_with_one_thread;
 
+// For tests that measure: Valgrind takes milliseconds for what they expect to be done within one.
+constexpr int64_t unit = (mc::testing::under_valgrind ? 10 : 1) * MC_MS;
+
 // --- what happened ---
 
 // Who ran when: words, a space after each. The owner's thread only.

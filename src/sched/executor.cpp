@@ -248,7 +248,7 @@ void Executor::poll() noexcept {
         last_fire_ns_ = now;
     if (many_)
         poll_of_many(now);
-    else
+    else if (strays_)
         pool_.drain_strays(*this);
 }
 

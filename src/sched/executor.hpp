@@ -78,7 +78,8 @@ public:
     // What is left when the thread has ended. The caller is the only one to touch either executor's queues.
     void give_tasks_to(Executor &other) noexcept;
     void give_inbox_to(Executor &other) noexcept;
-    void adopt_runnable(Task *task) noexcept; // into the queue of single-processor mode
+    void expect_strays() noexcept { strays_ = true; } // alone again: others have stopped
+    void adopt_runnable(Task *task) noexcept;         // into the queue of single-processor mode
     // Any thread: work that a thief could take; for one that has announced its sleep.
     bool work_to_be_seen() const noexcept { return ring_.seen_nonempty() || wheel_.seen_nonempty(); }
     // Any thread: a moving average of the tasks running and runnable here, in units of load_of_one. 0 while it sleeps.
@@ -157,9 +158,10 @@ private:
     void sleep_alone() noexcept;
     bool owner_waits_for_ever() const noexcept;
 
-    // one of many: many.cpp, and the first three in switch.hpp
+    // one of many: many.cpp, and the first four in switch.hpp
     Task *next_of_many() noexcept;
     Task *take_next_or_queued() noexcept;
+    Task *take_pinned() noexcept;
     void begin_turn(Task *task) noexcept;
     bool prepare_owner() noexcept;
     void bind_thread() noexcept;
@@ -194,6 +196,7 @@ private:
     uint32_t switches_left_ = 1; // until the next poll
     uint32_t poll_interval_ = 1; // in switches; adapts to what a switch costs here
     bool many_ = false;
+    bool strays_ = false;  // alone, and others have stopped: something may still be sent to them
     bool to_idle_ = false; // the next switch goes to the idle context: the wheel's turn has come, or the pool stops
     int64_t last_poll_ns_ = 0;
     int64_t last_fire_ns_ = INT64_MIN / 2; // when timers fired last: those that follow closely wait to fire together
@@ -212,6 +215,7 @@ private:
     Task *step_ = nullptr; // chosen, and to be run by the idle context
     Task *pinned_head_ = nullptr;
     Task *pinned_tail_ = nullptr;
+    bool pinned_turn_ = false;
     Executor *move_to_ = nullptr;  // of task_moves_
     uint64_t watched_turn_ = 0;    // the turn that ran at the last poll
     int64_t watched_since_ns_ = 0; // the first poll in it

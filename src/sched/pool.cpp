@@ -85,6 +85,7 @@ void Pool::stop() noexcept {
     for (uint32_t i = 0; i < live(); ++i)
         at(i).give_tasks_to(first());
     drain_strays(first());
+    first().expect_strays();
     live_.store(1, sync::release);
     stopping_.store(0, sync::relaxed); // no executor is there to read it
 }

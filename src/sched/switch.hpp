@@ -58,6 +58,13 @@ inline void Executor::begin_turn(Task *task) noexcept {
     turns_.store(turns_.load(sync::relaxed) + 1, sync::relaxed);
 }
 
+inline Task *Executor::take_pinned() noexcept {
+    Task *task = pinned_head_;
+    if (task != nullptr)
+        pinned_head_ = task->next;
+    return task;
+}
+
 // At most so many of `next` in a row, while others wait: two tasks that wake each other would keep the executor.
 inline Task *Executor::take_next_or_queued() noexcept {
     if (next_in_a_row_ < most_next_in_a_row && next_.load(sync::relaxed) != nullptr)
@@ -67,11 +74,13 @@ inline Task *Executor::take_next_or_queued() noexcept {
             return task;
         }
     next_in_a_row_ = 0;
-    if (Task *task = pinned_head_) [[unlikely]] {
-        pinned_head_ = task->next;
-        return task;
-    }
+    pinned_turn_ = !pinned_turn_; // by turns, or pinned ones that yield would keep the others away
+    if (pinned_turn_)
+        if (Task *task = take_pinned())
+            return task;
     if (Task *task = ring_.pop())
+        return task;
+    if (Task *task = take_pinned())
         return task;
     return next_.load(sync::relaxed) == nullptr ? nullptr : next_.exchange(nullptr, sync::acquire);
 }

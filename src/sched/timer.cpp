@@ -71,13 +71,38 @@ bool TimerHeap::insert(Timer &timer) noexcept {
     timer.child = timer.sibling = nullptr;
     armed_.store(armed_.load(sync::relaxed) + 1, sync::relaxed);
     set_root(merge(root_, &timer));
-    return root_ == &timer;
+    if (root_ == &timer) {
+        grown_ = 0;
+        return true;
+    }
+    pair_up(++grown_);
+    return false;
+}
+
+// A root that is given children one after another has them merged two by two, as a binary counter carries: when it fires
+// it leaves log n trees to merge, not n. With 10^5 timers that one merge would take longer than a timer may be late.
+void TimerHeap::pair_up(uint64_t armed) noexcept {
+    for (; armed % 2 == 0; armed /= 2) {
+        Timer *first = root_->child;
+        Timer *second = first == nullptr ? nullptr : first->sibling;
+        if (second == nullptr)
+            return; // some have been cancelled
+        Timer *rest = second->sibling;
+        first->sibling = second->sibling = nullptr;
+        Timer *pair = merge(first, second);
+        pair->sibling = rest;
+        if (rest != nullptr)
+            rest->back = pair;
+        pair->back = root_;
+        root_->child = pair;
+    }
 }
 
 void TimerHeap::remove(Timer &timer) noexcept {
     Timer *children = merge_children(timer.child);
     if (root_ == &timer) {
         set_root(children);
+        grown_ = 0;
     } else {
         if (timer.back->child == &timer)
             timer.back->child = timer.sibling;

@@ -1,5 +1,5 @@
 // Timers: an intrusive pairing heap (Fredman, Sedgewick, Sleator and Tarjan, 1986) an executor, under a lock that its
-// owner takes without contention. Arming is one comparison, cancelling needs no search, nothing allocates. Equal
+// owner takes without contention. Arming is two comparisons on average, cancelling needs no search, nothing allocates. Equal
 // deadlines fire in the order in which they were armed.
 //
 // Arm and cancel: any thread; a timer knows its heap, since the task that it belongs to may have gone to another executor
@@ -68,12 +68,14 @@ private:
     static Timer *merge_children(Timer *first) noexcept;
     void set_root(Timer *root) noexcept;
     bool insert(Timer &timer) noexcept;
+    void pair_up(uint64_t armed) noexcept;
     void remove(Timer &timer) noexcept;
 
     base::Spinlock lock_;
     // guarded by lock_
     Timer *root_ = nullptr;
     uint64_t order_ = 0;
+    uint64_t grown_ = 0;             // children that the root has been given since it is the root
     int64_t horizon_ns_ = INT64_MIN; // of the last fire_due
     // written under lock_, read by any thread
     sync::atomic<int64_t> earliest_{INT64_MAX};
