@@ -30,7 +30,7 @@
  * executor, or is taken by an idle one; csp_spawn does not switch. A microthread that has used its quantum (4,000 calls
  * or 1 ms of one turn) gives up its turn at its next blocking call. csp_run, from any other thread, waits up to 1 ms for
  * the last microthread to end and returns 1 while one is left; csp_schedule waits until none is (for ever, when one is
- * blocked for good). On a microthread csp_run yields and returns 1, and csp_schedule is MC_E_CONTEXT, logged.
+ * blocked for good) or another thread has called csp_shutdown_runtime. On a microthread csp_run yields and returns 1, and csp_schedule is MC_E_CONTEXT, logged.
  * No call returns MC_E_DEADLOCK then, but mc_join of oneself.
  *
  * Endpoints

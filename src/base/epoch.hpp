@@ -236,8 +236,8 @@ inline void EpochReader::online() noexcept {
     MC_DEBUG_INVARIANT(is_offline(), seen_.load(sync::relaxed));
     // acquire: pairs with publish's release, as in quiescent. An epoch that is no longer the newest only holds up more.
     const uint64_t epoch = domain_->epoch_.load(sync::acquire);
-    // Dekker, with holds_up: acquires what it saw if its look was first; releases what the owner read before it went
-    // offline, since nobody may have looked meanwhile.
+    // Dekker, with holds_up: acquires what it saw if its look was first. What the owner read before it went offline is
+    // released by offline(): the exchange continues that release.
     (void)sync::dekker_publish(seen_, epoch);
 }
 

@@ -287,6 +287,27 @@ Test(EpochSys, reader_retirer_advancer) {
         {.name = "EpochSys/reader_retirer_advancer", .search = testing::Search::seeds, .seeds = 20'000}, body);
 }
 
+// Goal: one pins while a third thread retires, in the midst of an advance: after its look at the pins, before it collects.
+Test(EpochSys, pin_retirer_advancer) {
+    testing::expect_pass({.name = "EpochSys/pin_retirer_advancer", .preemptions = 3, .stale = 1}, [] {
+        World world;
+        {
+            Thread pinning(
+                [&] {
+                    EpochPin pin(1); // of the list that is looked at last
+                    world.domain.pin(pin, "pin");
+                    world.use();
+                    world.domain.unpin(pin);
+                },
+                "pinning");
+            Thread retiring([&] { world.replace(world.later); }, "retirer");
+            (void)world.domain.advance();
+            (void)world.domain.advance();
+        }
+        world.finish();
+    });
+}
+
 // Goal: two advance at once: hooks come in the order of epochs, one at a time, and each box is freed once.
 Test(EpochSys, two_advancers) {
     struct Seen {

@@ -25,7 +25,7 @@ public:
     // A hint, cheap enough for every switch; a miss is made good at the next look.
     bool maybe_nonempty() const noexcept { return head_.load(sync::relaxed) != nullptr; }
 
-    // Consumer only: all elements, oldest first, linked through Next; null when there are none.
+    // Consumer, of which there may be several: all elements, oldest first, linked through Next; null when there are none.
     T *take_all() noexcept {
         if (!maybe_nonempty())
             return nullptr;

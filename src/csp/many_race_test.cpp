@@ -251,6 +251,24 @@ Test(ManyRace, wakes_while_executors_stop, .timeout = 120) {
     }
 }
 
+// Goal: a thread that waits for the last microthread goes on when the executors stop with one left.
+Test(ManyRace, who_waits_for_quiet_is_told_of_the_stop) {
+    World world;
+    for (int k = 0; k < scaled(100); ++k) {
+        Chan chan;
+        cr_assert_eq(csp_init_runtime(2), 1);
+        start([&] { cr_assert_eq(chan.receive(), k); });
+        PosixThread waits([] { csp_schedule(); });
+        if (k % 2 == 0)
+            csp_sleep_until(mc_after(50'000));
+        csp_shutdown_runtime();
+        cr_assert_eq(chan.send(k), 1);
+        csp_schedule();
+        waits.join();
+    }
+    world.expected_lines = world.log.count(MC_E_CONTEXT); // where it came after the stop
+}
+
 // Goal: microthreads are spawned and joined across executors and threads in numbers, and every handle ends once.
 Test(ManyRace, a_million_handles, .timeout = 300) {
     World world;

@@ -130,8 +130,10 @@ void Executor::accept(Task *task) noexcept {
 }
 
 void Executor::run_new(Task *task) noexcept {
-    if (many_)
+    if (many_) {
+        task->word.make_runnable();
         return task->pinned ? push_pinned(task) : push_next(task);
+    }
     task->word.start();
     queue_.push_tail(task);
     run_out_of_turn(task);
@@ -310,6 +312,8 @@ void Executor::run_step(Task *task) noexcept {
     if (--switches_left_ == 0 || inbox_.maybe_nonempty())
         poll();
 }
+
+bool Executor::no_strays() const noexcept { return pool_.no_strays(); }
 
 bool Executor::owner_waits_for_ever() const noexcept {
     return owner_ != nullptr && TaskWord::is_parked_unclaimed(owner_->word.look()) &&

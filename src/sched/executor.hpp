@@ -70,7 +70,8 @@ public:
     bool run_once() noexcept;
     RunQueue &queue() noexcept { return queue_; }
     // Owner thread: nobody has sent us a task or armed a timer.
-    bool nothing_arrived() const noexcept { return !inbox_.maybe_nonempty() && timers_.empty(); }
+    bool nothing_arrived() const noexcept { return nothing_came() && (!strays_ || no_strays()); }
+    bool nothing_came() const noexcept { return !inbox_.maybe_nonempty() && timers_.empty(); }
 
     // --- one of many; the pool calls these
     bool start_thread() noexcept;
@@ -157,6 +158,7 @@ private:
     void idle_alone() noexcept;
     void sleep_alone() noexcept;
     bool owner_waits_for_ever() const noexcept;
+    bool no_strays() const noexcept;
 
     // one of many: many.cpp, and the first four in switch.hpp
     Task *next_of_many() noexcept;
@@ -177,6 +179,7 @@ private:
     int64_t rest_until() noexcept;
     void look_after_others() noexcept;
     bool take_what_is_late(Executor &other, int64_t now) noexcept;
+    bool take_inbox_of(Executor &other) noexcept;
     void poll_of_many(int64_t now) noexcept;
     void watch_quantum(int64_t now) noexcept;
     void measure_load() noexcept;

@@ -231,6 +231,7 @@ bool Executor::linger() noexcept {
     const uint32_t awake = pool_.live() - counts.sleeping;
     if (sleeper_.searching) {
         (void)pool_.bed().leave_search(sleeper_);
+        got_up_ = true;              // who was told that we search has woken nobody: a sentry may be missing
         if (pool_.work_to_be_seen()) // who published it may have counted on us
             return true;
     }
@@ -306,7 +307,7 @@ void Executor::look_after_others() noexcept {
     sleeper_.period_ns = took ? sentry_period_ns : std::min(2 * sleeper_.period_ns, sentry_period_max_ns);
 }
 
-// Its due timers; and its next task, when the same task as at the last look still runs.
+// Its due timers; and, when the same task as at the last look still runs, its next task and what was sent to it.
 bool Executor::take_what_is_late(Executor &other, int64_t now) noexcept {
     bool took = false;
     const int64_t grace = other.resting_.load(sync::relaxed) != 0 ? sentry_period_ns : 0; // it may be waking up for it
@@ -319,6 +320,22 @@ bool Executor::take_what_is_late(Executor &other, int64_t now) noexcept {
     if (stuck && next != nullptr && other.next_.compare_exchange_strong(next, nullptr, sync::acquire, sync::relaxed)) {
         push_tail_of_many(next);
         took = true;
+    }
+    return stuck && other.inbox_.maybe_nonempty() ? take_inbox_of(other) || took : took;
+}
+
+// What was sent to one that computes, but need not run there.
+bool Executor::take_inbox_of(Executor &other) noexcept {
+    bool took = false;
+    for (Task *task = other.inbox_.take_all(); task != nullptr;) {
+        Task *next = task->next;
+        if (task->pinned) {
+            other.send(task);
+        } else {
+            push_tail_of_many(task);
+            took = true;
+        }
+        task = next;
     }
     return took;
 }

@@ -53,6 +53,7 @@ int32_t Pool::start(uint32_t n) noexcept {
             stop();
         else
             many_.store(0, sync::seq_cst);
+        first().expect_strays(); // what was handed in meanwhile
         return MC_E_NOMEM;
     }
     return MC_OK;
@@ -80,7 +81,9 @@ void Pool::stop() noexcept {
         wake_up(at(i));
     join_threads();                                 // 2
     (void)sync::dekker_publish(many_, uint32_t{0}); // 3: Dekker, with wake_from_outside
-    for (uint32_t i = 1; i < live(); ++i)           // 4
+    (void)quiet_word_.fetch_add(1, sync::release);  // release: pairs with wait_quiet, which reads many after it
+    sync::futex_wake(quiet_word_, INT32_MAX);
+    for (uint32_t i = 1; i < live(); ++i) // 4
         at(i).timers().move_all_to(first().timers());
     for (uint32_t i = 0; i < live(); ++i)
         at(i).give_tasks_to(first());
@@ -88,6 +91,14 @@ void Pool::stop() noexcept {
     first().expect_strays();
     live_.store(1, sync::release);
     stopping_.store(0, sync::relaxed); // no executor is there to read it
+}
+
+bool Pool::no_strays() const noexcept {
+    const uint32_t made = made_.load(sync::acquire);
+    for (uint32_t i = 1; i < made; ++i)
+        if (!executors_[i].load(sync::relaxed)->nothing_came())
+            return false;
+    return !injection_.seen_nonempty();
 }
 
 void Pool::drain_strays(Executor &into) noexcept {
@@ -165,12 +176,12 @@ Executor *Pool::lighter_than(Executor &from) noexcept {
 // Ends are read before beginnings: had a microthread begun before the last end that was read, it is counted. Equal sums
 // mean that at the moment between the two nothing lived.
 uint64_t Pool::microthreads() noexcept {
-    const uint32_t made = made_.load(sync::acquire);
     uint64_t ended = 0;
-    for (uint32_t i = 0; i < made; ++i)
+    for (uint32_t i = 0, made = made_.load(sync::acquire); i < made; ++i)
         ended += at(i).ended();
     uint64_t begun = foreign_spawned_.load(sync::relaxed);
-    for (uint32_t i = 0; i < made; ++i)
+    // Read anew: on an executor added since, one may have begun whose end was counted.
+    for (uint32_t i = 0, made = made_.load(sync::acquire); i < made; ++i)
         begun += at(i).begun();
     return begun - ended;
 }
@@ -183,7 +194,8 @@ bool Pool::wait_quiet(int64_t deadline_ns) noexcept {
     for (;;) {
         const uint32_t seen = quiet_word_.load(sync::acquire); // acquire: pairs with tell_quiet; before the look
         quiet = microthreads() == 0;
-        if (quiet || !sync::futex_wait(quiet_word_, seen, deadline_ns))
+        // Without executors nobody would tell: stop() ends the wait.
+        if (quiet || !many() || !sync::futex_wait(quiet_word_, seen, deadline_ns))
             break;
     }
     (void)quiet_waiters_.fetch_sub(1, sync::relaxed);

@@ -81,13 +81,15 @@ public:
     // Microthreads that have begun and not ended. Exact when it is 0.
     uint64_t microthreads() noexcept;
     void count_foreign_spawn() noexcept { (void)foreign_spawned_.fetch_add(1, sync::relaxed); }
-    // Waits, as a foreign thread, until none is left or the deadline has come. True: none is left.
+    // Waits, as a foreign thread, until none is left, the executors have stopped, or the deadline has come. True: none is
+    // left.
     bool wait_quiet(int64_t deadline_ns) noexcept;
     // An executor that has found nothing to do: tells those who wait for quiet.
     void tell_quiet() noexcept;
 
     // What came to executors that have stopped. Single-processor mode's owner.
     void drain_strays(Executor &into) noexcept;
+    bool no_strays() const noexcept;
 
     // A clock that the sentry and polls set: late by up to a period, free to read. Steady nanoseconds.
     int64_t coarse_now() const noexcept { return coarse_now_.load(sync::relaxed); }

@@ -261,6 +261,8 @@ int32_t start_executors(ThreadContext &thread, uint32_t n) noexcept {
 }
 
 int32_t stop_executors(ThreadContext &thread) noexcept {
+    if (thread.no_switch != 0) // inside tx: its call under way still uses this context
+        return MC_E_CONTEXT;
     if (thread.executor != nullptr)
         return thread.executor->many() ? MC_E_CONTEXT : MC_OK;
     sync::lock_guard lifecycle(registry.lifecycle);

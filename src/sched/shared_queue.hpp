@@ -25,7 +25,7 @@ public:
 
     // The oldest, up to max of them, linked through next; null when there are none.
     [[nodiscard]] Task *take(uint32_t max) noexcept {
-        if (size() == 0)
+        if (!seen_nonempty()) // seq_cst: whoever withdraws something and then takes what is left must not miss a push
             return nullptr;
         base::SpinGuard guard(lock_);
         Task *first = head_;
