@@ -49,7 +49,7 @@ double yield100(uint64_t iterations) {
 double rendezvous(uint64_t iterations) {
     return bench::time_per_operation(iterations, [](uint64_t messages) {
         PingPong game{{}, {}, messages / 2};
-        mc_task_t a = spawn(send_pings, &game), b = spawn(return_pongs, &game);
+        mc_task_t a = spawn(send_pings<csp_recv>, &game), b = spawn(return_pongs<csp_recv>, &game);
         join(a);
         join(b);
     });

@@ -7,29 +7,9 @@
 static csp_writer w;
 static csp_reader r;
 
-static void blocks(void *data) {
-    csp_recv(data, NULL);
-    CHECK(!"woken");
-}
-
-static void sleeps(void *data) {
-    (void)data;
-    csp_sleep_until(mc_after(3600 * MC_SEC));
-}
-
-static void spins(void *data) {
-    (void)data;
-    for (;;)
-        csp_yield();
-}
-
 static void make_a_world(void) {
     CHECK_EQ(csp_chan(&w, &r, copy_int), 1);
-    for (int i = 0; i < 10; ++i) {
-        CHECK_EQ(csp_spawn(blocks, r), 1);
-        CHECK_EQ(csp_spawn(sleeps, NULL), 1);
-        CHECK_EQ(csp_spawn(spins, NULL), 1);
-    }
+    spawn_endless(r, 10);
     csp_after(3600 * MC_SEC);
     csp_tick(MC_MS);
 }

@@ -44,6 +44,28 @@ enum { SKIPPED = 77 };
 /* A tx for messages that are ints. */
 static inline void copy_int(void *source, void *destination) { *(int *)destination = *(int *)source; }
 
+/* Microthreads that never end: one waits for a message that does not come, one sleeps, one computes. */
+static inline void blocks(void *reader) {
+    csp_recv(reader, NULL);
+    CHECK(!"woken");
+}
+static inline void sleeps(void *data) {
+    (void)data;
+    csp_sleep_until(mc_after(3600 * MC_SEC));
+}
+static inline void spins(void *data) {
+    (void)data;
+    for (;;)
+        csp_yield();
+}
+static inline void spawn_endless(csp_reader r, int each) {
+    for (int i = 0; i < each; ++i) {
+        CHECK_EQ(csp_spawn(blocks, r), 1);
+        CHECK_EQ(csp_spawn(sleeps, NULL), 1);
+        CHECK_EQ(csp_spawn(spins, NULL), 1);
+    }
+}
+
 /* Runs a program in a child and returns its exit status; a signal counts as -1. The library must not be in use yet. */
 static inline int run_child(int (*program)(void)) {
     const pid_t child = fork();

@@ -36,7 +36,7 @@ inline int32_t ping_across(void *user) {
     int64_t placed = 1;
     cross.pinging = pthread_self();
     csp_send(cross.placed.writer, &placed);
-    send_pings(&cross.game);
+    send_pings<csp_recv>(&cross.game);
     bench::require(pthread_equal(cross.pinging, pthread_self()), "staying on one executor");
     return 0;
 }
@@ -47,7 +47,7 @@ inline int32_t return_across(void *user) {
     auto &cross = *static_cast<CrossPingPong *>(user);
     if (pthread_equal(cross.pinging, pthread_self()))
         return kSameExecutor;
-    return return_pongs(&cross.game);
+    return return_pongs<csp_recv>(&cross.game);
 }
 
 inline void ping_pong_across(uint64_t messages) {

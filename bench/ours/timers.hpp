@@ -57,27 +57,8 @@ inline int32_t start_and_stop(void *user) {
     return 0;
 }
 
-inline int32_t send_pings_timed(void *user) {
-    auto &game = *static_cast<PingPong *>(user);
-    int64_t sum = 0;
-    for (uint64_t i = 0; i < game.round_trips; ++i) {
-        int64_t value = static_cast<int64_t>(i);
-        csp_send(game.ping.writer, &value);
-        csp_recv_until(game.pong.reader, &value, mc_after(kTimeout));
-        sum += value;
-    }
-    bench::require(sum == sum_below(game.round_trips), "the sum of the pongs");
-    return 0;
-}
-
-inline int32_t return_pongs_timed(void *user) {
-    auto &game = *static_cast<PingPong *>(user);
-    for (uint64_t i = 0; i < game.round_trips; ++i) {
-        int64_t value = 0;
-        csp_recv_until(game.ping.reader, &value, mc_after(kTimeout));
-        csp_send(game.pong.writer, &value);
-    }
-    return 0;
+inline int receive_in_time(csp_reader reader, void *message) {
+    return csp_recv_until(reader, message, mc_after(kTimeout));
 }
 
 inline double ns_a_message(uint64_t messages, mc_task_fn pinging, mc_task_fn returning) {
@@ -94,8 +75,8 @@ inline double timer_pair(uint64_t pairs) {
     constexpr uint64_t messages = 400000;
     ArmedTimers armed;
     const double ns = bench::time_per_operation(pairs, [](uint64_t n) { join(spawn(start_and_stop, &n)); });
-    const double timed = ns_a_message(messages, send_pings_timed, return_pongs_timed);
-    bench::further("timed_receive", timed - ns_a_message(messages, send_pings, return_pongs));
+    const double timed = ns_a_message(messages, send_pings<receive_in_time>, return_pongs<receive_in_time>);
+    bench::further("timed_receive", timed - ns_a_message(messages, send_pings<csp_recv>, return_pongs<csp_recv>));
     return ns;
 }
 

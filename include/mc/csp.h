@@ -30,8 +30,8 @@
  * executor, or is taken by an idle one; csp_spawn does not switch. A microthread that has used its quantum (4,000 calls
  * or 1 ms of one turn) gives up its turn at its next blocking call. csp_run, from any other thread, waits up to 1 ms for
  * the last microthread to end and returns 1 while one is left; csp_schedule waits until none is (for ever, when one is
- * blocked for good) or another thread has called csp_shutdown_runtime. On a microthread csp_run yields and returns 1, and csp_schedule is MC_E_CONTEXT, logged.
- * No call returns MC_E_DEADLOCK then, but mc_join of oneself.
+ * blocked for good) or another thread has called csp_shutdown_runtime. On a microthread csp_run yields and returns 1, and
+ * csp_schedule is MC_E_CONTEXT, logged. No call returns MC_E_DEADLOCK then, but mc_join of oneself.
  *
  * Endpoints
  * ---------
@@ -78,7 +78,8 @@ MC_API int csp_init_runtime(int n) MC_NOEXCEPT;
 
 /* Stops the executors, each when the microthread that it runs next gives it up: one that never does holds this up. The
  * caller owns the runtime afterwards, in single-processor mode, with all microthreads that are left, runnable or
- * blocked, and all timers. Without executors it does nothing. MC_E_CONTEXT, logged: on a microthread.
+ * blocked, and all timers. Without executors it does nothing. Logged, with nothing changed: MC_E_CONTEXT (on a microthread,
+ * inside tx), MC_E_SHUTDOWN (the process exits from a microthread's stack), MC_E_FORKED.
  * Blocks: thread. Threads: any but executors. Calls back: no. */
 MC_API void csp_shutdown_runtime(void) MC_NOEXCEPT;
 

@@ -17,7 +17,8 @@ int32_t operate(mc_chan_t ch, Side side, void *element, const Patience &patience
     ThreadContext *thread = enter(&status);
     if (thread == nullptr)
         return status;
-    thread = patience.nowait ? thread : mc::sched::spend(thread);
+    if (patience.may_wait())
+        thread = mc::sched::spend(thread);
     return mc::csp::operate_chan(*thread, ch, side, element, patience);
 }
 
@@ -56,7 +57,7 @@ int32_t mc_send_n(mc_chan_t ch, const void *elems, uint32_t count, uint32_t *sen
         return MC_E_INVAL;
     int32_t status = MC_OK;
     ThreadContext *thread = enter(&status);
-    return thread == nullptr ? status : mc::csp::send_many(*thread, ch, elems, count, sent);
+    return thread == nullptr ? status : mc::csp::send_many(ch, elems, count, sent);
 }
 
 int32_t mc_recv_n(mc_chan_t ch, void *elems, uint32_t max, uint32_t *received) noexcept {
@@ -64,7 +65,7 @@ int32_t mc_recv_n(mc_chan_t ch, void *elems, uint32_t max, uint32_t *received) n
         return MC_E_INVAL;
     int32_t status = MC_OK;
     ThreadContext *thread = enter(&status);
-    return thread == nullptr ? status : mc::csp::receive_many(*thread, ch, elems, max, received);
+    return thread == nullptr ? status : mc::csp::receive_many(ch, elems, max, received);
 }
 
 int32_t mc_chan_close(mc_chan_t ch) noexcept {

@@ -50,7 +50,8 @@ int alt(csp_chanop const *ops, int count, bool random, const Patience &patience)
     ThreadContext *thread = enter(&status);
     if (thread == nullptr)
         return status;
-    thread = patience.nowait ? thread : mc::sched::spend(thread);
+    if (patience.may_wait())
+        thread = mc::sched::spend(thread);
     return mc::csp::alt(*thread, ops, count, random, patience);
 }
 
@@ -75,8 +76,9 @@ template <class Handle, class Act> inline int with_end(Handle handle, Side side,
 
 template <class Handle>
 inline int operate(Handle handle, Side side, void *message, bool nowait, int64_t deadline_ns) noexcept {
-    return with_end(handle, side, !nowait, [=](ThreadContext &thread, Channel &channel) {
-        return mc::csp::operate(thread, channel, side, message, {nowait, deadline_ns}, 0);
+    const Patience patience{nowait, deadline_ns};
+    return with_end(handle, side, patience.may_wait(), [=](ThreadContext &thread, Channel &channel) {
+        return mc::csp::operate(thread, channel, side, message, patience, 0);
     });
 }
 

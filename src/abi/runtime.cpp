@@ -6,6 +6,7 @@
 #include "fiber/overflow.hpp"
 #include "sched/executor.hpp"
 #include "sched/spawn.hpp"
+#include "sched/switch.hpp"
 
 namespace {
 
@@ -58,7 +59,11 @@ int32_t mc_spawn(mc_runtime_t rt, mc_task_fn fn, void *user, const mc_spawn_opti
 int32_t mc_join(mc_task_t task, int64_t deadline_ns, int32_t *result) noexcept {
     int32_t status = MC_OK;
     ThreadContext *thread = mc::abi::enter(&status);
-    return thread == nullptr ? status : mc::sched::join(*thread, task, deadline_ns, result, nullptr);
+    if (thread == nullptr)
+        return status;
+    if (deadline_ns != MC_NOW)
+        (void)mc::sched::spend(thread);
+    return mc::sched::join(task, deadline_ns, result, nullptr);
 }
 
 int32_t mc_detach(mc_task_t task) noexcept {

@@ -41,10 +41,23 @@ struct World {
 
     void replace(Box &by) { domain.retire(shared.exchange(&by, sync::relaxed), Box::free); }
 
+    void use_pinned(uint32_t list) {
+        EpochPin pin(list);
+        domain.pin(pin, "pin");
+        use();
+        domain.unpin(pin);
+    }
+
     // Tries as often as a box needs, and once more.
     void advance() {
         for (int i = 0; i < 3; ++i)
             (void)domain.advance();
+    }
+
+    // What most readers are tried against.
+    void change() {
+        replace(later);
+        advance();
     }
 
     // Nobody reads any more.
@@ -57,16 +70,28 @@ struct World {
     }
 };
 
+struct WorldWithReader : World {
+    EpochReader reader;
+
+    explicit WorldWithReader(bool online = true) {
+        domain.add(reader, "reader");
+        if (online)
+            reader.online();
+    }
+    void finish() { // with the reader offline
+        domain.remove(reader);
+        World::finish();
+    }
+};
+
 } // namespace
 
 // Goal: a reader that stays online, against one who replaces, retires and advances: what it finds, it may use until it
 // is quiescent.
 Test(EpochSys, running_reader) {
     testing::expect_pass({.name = "EpochSys/running_reader", .preemptions = 3}, [] {
-        World world;
-        EpochReader reader;
-        world.domain.add(reader, "reader");
-        reader.online();
+        WorldWithReader world;
+        EpochReader &reader = world.reader;
         {
             Thread reading(
                 [&] {
@@ -78,10 +103,8 @@ Test(EpochSys, running_reader) {
                     reader.offline();
                 },
                 "reader");
-            world.replace(world.later);
-            world.advance();
+            world.change();
         }
-        world.domain.remove(reader);
         world.finish();
         check(world.old.freed(), "never freed");
     });
@@ -91,10 +114,8 @@ Test(EpochSys, running_reader) {
 // epoch is not freed by that epoch.
 Test(EpochSys, retired_between_epochs) {
     testing::expect_pass({.name = "EpochSys/retired_between_epochs", .preemptions = 3, .stale = 1}, [] {
-        World world;
-        EpochReader reader;
-        world.domain.add(reader, "reader");
-        reader.online();
+        WorldWithReader world;
+        EpochReader &reader = world.reader;
         {
             Thread reading(
                 [&] {
@@ -104,10 +125,8 @@ Test(EpochSys, retired_between_epochs) {
                 },
                 "reader");
             (void)world.domain.advance();
-            world.replace(world.later);
-            world.advance();
+            world.change();
         }
-        world.domain.remove(reader);
         world.finish();
     });
 }
@@ -115,9 +134,8 @@ Test(EpochSys, retired_between_epochs) {
 // Goal: a reader that comes online while the epoch advances, and one that goes and comes again before anybody looks.
 Test(EpochSys, coming_online) {
     testing::expect_pass({.name = "EpochSys/coming_online", .preemptions = 3}, [] {
-        World world;
-        EpochReader reader;
-        world.domain.add(reader, "reader");
+        WorldWithReader world(false);
+        EpochReader &reader = world.reader;
         {
             Thread reading(
                 [&] {
@@ -130,10 +148,8 @@ Test(EpochSys, coming_online) {
                     reader.offline();
                 },
                 "reader");
-            world.replace(world.later);
-            world.advance();
+            world.change();
         }
-        world.domain.remove(reader);
         world.finish();
     });
 }
@@ -141,10 +157,8 @@ Test(EpochSys, coming_online) {
 // Goal: what a reader used before it slept is freed after that, though nobody has seen it sleep.
 Test(EpochSys, online_again) {
     testing::expect_pass({.name = "EpochSys/online_again", .preemptions = 3}, [] {
-        World world;
-        EpochReader reader;
-        world.domain.add(reader, "reader");
-        reader.online();
+        WorldWithReader world;
+        EpochReader &reader = world.reader;
         {
             Thread reading(
                 [&] {
@@ -153,11 +167,9 @@ Test(EpochSys, online_again) {
                     reader.online(); // and stays
                 },
                 "reader");
-            world.replace(world.later);
-            world.advance();
+            world.change();
         }
         reader.offline();
-        world.domain.remove(reader);
         world.finish();
     });
 }
@@ -177,8 +189,7 @@ Test(EpochSys, added_and_removed) {
                     world.domain.remove(reader);
                 },
                 "reader");
-            world.replace(world.later);
-            world.advance();
+            world.change();
         }
         world.finish();
     });
@@ -189,16 +200,8 @@ Test(EpochSys, pin) {
     testing::expect_pass({.name = "EpochSys/pin", .preemptions = 3, .stale = 2}, [] {
         World world;
         {
-            Thread pinning(
-                [&] {
-                    EpochPin pin(1);
-                    world.domain.pin(pin, "pin");
-                    world.use();
-                    world.domain.unpin(pin);
-                },
-                "pinning");
-            world.replace(world.later);
-            world.advance();
+            Thread pinning([&] { world.use_pinned(1); }, "pinning");
+            world.change();
         }
         world.finish();
     });
@@ -208,17 +211,11 @@ Test(EpochSys, pin) {
 Test(EpochSys, two_pins) {
     testing::expect_pass({.name = "EpochSys/two_pins", .preemptions = 2, .stale = 1}, [] {
         World world;
-        const auto pinning = [&] {
-            EpochPin pin(0);
-            world.domain.pin(pin, "pin");
-            world.use();
-            world.domain.unpin(pin);
-        };
+        const auto pinning = [&] { world.use_pinned(0); };
         {
             Thread one(pinning, "one");
             Thread other(pinning, "other");
-            world.replace(world.later);
-            world.advance();
+            world.change();
         }
         world.finish();
     });
@@ -246,8 +243,7 @@ Test(EpochSys, pin_released_elsewhere) {
                     world.domain.unpin(pin);
                 },
                 "releasing");
-            world.replace(world.later);
-            world.advance();
+            world.change();
         }
         world.finish();
     });
@@ -256,10 +252,8 @@ Test(EpochSys, pin_released_elsewhere) {
 // Goal: reader, retirer and advancer are three.
 Test(EpochSys, reader_retirer_advancer) {
     const auto body = [] {
-        World world;
-        EpochReader reader;
-        world.domain.add(reader, "reader");
-        reader.online();
+        WorldWithReader world;
+        EpochReader &reader = world.reader;
         {
             Thread reading(
                 [&] {
@@ -277,7 +271,6 @@ Test(EpochSys, reader_retirer_advancer) {
                 "retirer");
             world.advance();
         }
-        world.domain.remove(reader);
         world.finish();
         check(world.old.freed() && world.later.freed(), "never freed");
     };
@@ -292,14 +285,7 @@ Test(EpochSys, pin_retirer_advancer) {
     testing::expect_pass({.name = "EpochSys/pin_retirer_advancer", .preemptions = 3, .stale = 1}, [] {
         World world;
         {
-            Thread pinning(
-                [&] {
-                    EpochPin pin(1); // of the list that is looked at last
-                    world.domain.pin(pin, "pin");
-                    world.use();
-                    world.domain.unpin(pin);
-                },
-                "pinning");
+            Thread pinning([&] { world.use_pinned(1); }, "pinning"); // of the list that is looked at last
             Thread retiring([&] { world.replace(world.later); }, "retirer");
             (void)world.domain.advance();
             (void)world.domain.advance();
@@ -346,10 +332,8 @@ Test(EpochSys, drain_beside_an_advancer) {
 // Goal: a drain that meets others' retirements and a reader.
 Test(EpochSys, drain_beside_a_retirer) {
     testing::expect_pass({.name = "EpochSys/drain_beside_a_retirer", .preemptions = 3, .stale = 1}, [] {
-        World world;
-        EpochReader reader;
-        world.domain.add(reader, "reader");
-        reader.online();
+        WorldWithReader world;
+        EpochReader &reader = world.reader;
         {
             Thread other(
                 [&] {
@@ -364,7 +348,7 @@ Test(EpochSys, drain_beside_a_retirer) {
             check(world.domain.drain(sync::no_deadline), "a drain without a deadline ended");
             check(world.old.freed(), "drained, and not freed");
         }
-        world.domain.remove(reader);
+        world.finish();
     });
 }
 
@@ -377,8 +361,7 @@ Test(EpochSys, counters_are_in_order) {
     testing::expect_pass({.name = "EpochSys/counters_are_in_order", .preemptions = 2, .stale = 2}, [look] {
         World world;
         Thread looking([&] { look(world); }, "looking");
-        world.replace(world.later);
-        world.advance();
+        world.change();
     });
     testing::expect_pass({.name = "EpochSys/counters_are_in_order", .preemptions = 2, .stale = 2}, [look] {
         World world;

@@ -17,8 +17,8 @@ public:
         do {
             element->*Next = head;
             // release: pairs with the acquire in take_all; publishes *element. The consumer is told of it through its
-            // wake word, by an exchange that follows.
-        } while (!head_.compare_exchange_weak(head, element, sync::release, sync::relaxed));
+            // wake word, by an exchange that follows. seq_cst: Dekker, with withdraw_all.
+        } while (!head_.compare_exchange_weak(head, element, sync::seq_cst, sync::relaxed));
         return head == nullptr;
     }
 
@@ -29,7 +29,15 @@ public:
     T *take_all() noexcept {
         if (!maybe_nonempty())
             return nullptr;
-        T *head = head_.exchange(nullptr, sync::acquire); // acquire: pairs with push
+        return oldest_first(head_.exchange(nullptr, sync::acquire)); // acquire: pairs with push
+    }
+
+    // The same for who has withdrawn something (seq_cst) that a producer reads (seq_cst) after its push, to learn whom to
+    // tell: Dekker. Either what was pushed is had here, or the producer reads that it is withdrawn.
+    T *withdraw_all() noexcept { return oldest_first(head_.exchange(nullptr, sync::seq_cst)); }
+
+private:
+    static T *oldest_first(T *head) noexcept {
         T *oldest = nullptr;
         while (head != nullptr) {
             T *next = head->*Next;
@@ -40,7 +48,6 @@ public:
         return oldest;
     }
 
-private:
     sync::atomic<T *> head_{nullptr};
 };
 

@@ -31,23 +31,9 @@ public:
         return next == &sentinel_ ? nullptr : cast(next);
     }
 
-    void push_back(T *element) noexcept {
-        Node *node = element;
-        MC_DEBUG_INVARIANT(!node->linked(), reinterpret_cast<uintptr_t>(node));
-        node->prev = sentinel_.prev;
-        node->next = &sentinel_;
-        sentinel_.prev->next = node;
-        sentinel_.prev = node;
-    }
+    void push_back(T *element) noexcept { link(element, sentinel_.prev, &sentinel_); }
 
-    void push_front(T *element) noexcept {
-        Node *node = element;
-        MC_DEBUG_INVARIANT(!node->linked(), reinterpret_cast<uintptr_t>(node));
-        node->next = sentinel_.next;
-        node->prev = &sentinel_;
-        sentinel_.next->prev = node;
-        sentinel_.next = node;
-    }
+    void push_front(T *element) noexcept { link(element, &sentinel_, sentinel_.next); }
 
     static void remove(T *element) noexcept {
         Node *node = element;
@@ -65,6 +51,13 @@ public:
     }
 
 private:
+    static void link(Node *node, Node *prev, Node *next) noexcept {
+        MC_DEBUG_INVARIANT(!node->linked(), reinterpret_cast<uintptr_t>(node));
+        node->prev = prev;
+        node->next = next;
+        prev->next = node;
+        next->prev = node;
+    }
     static T *cast(Node *node) noexcept { return static_cast<T *>(node); }
 
     Node sentinel_;

@@ -236,7 +236,7 @@ int run(Alt &alt, bool random, const Patience &patience) noexcept {
         return 0;
     order_locks(alt);
     const int start = random ? static_cast<int>(alt.thread.prng.below(static_cast<uint32_t>(alt.count))) : 0;
-    const bool hand_over = patience.hands_over();
+    const bool hand_over = patience.may_wait();
     int result = 0;
     alt.locks.lock();
     if (const size_t bytes = discarded_bytes(alt)) {

@@ -23,8 +23,8 @@ struct Patience {
     int64_t deadline_ns = INT64_MAX;
     sched::Scope *scope = nullptr;
 
-    // A call that would not wait does not hand the processor over either.
-    bool hands_over() const noexcept { return !nowait && deadline_ns != MC_NOW; }
+    // A call that would not wait does not hand the processor over either, nor give up its turn.
+    bool may_wait() const noexcept { return !nowait && deadline_ns != MC_NOW; }
 };
 
 // What an operation that can not go now does: 1 it may wait; else the result that it returns at once.

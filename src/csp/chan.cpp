@@ -103,8 +103,7 @@ int32_t operate_chan(sched::ThreadContext &thread, mc_chan_t handle, Side side, 
     return to_status(operate(thread, *channel, side, element, patience, base::handle_generation(handle)));
 }
 
-int32_t send_many(sched::ThreadContext &, mc_chan_t handle, const void *elements, uint32_t count,
-                  uint32_t *sent) noexcept {
+int32_t send_many(mc_chan_t handle, const void *elements, uint32_t count, uint32_t *sent) noexcept {
     const uint32_t size = element_size(handle);
     if (resolve(handle) == nullptr)
         return MC_E_STALE;
@@ -122,8 +121,7 @@ int32_t send_many(sched::ThreadContext &, mc_chan_t handle, const void *elements
     return MC_OK;
 }
 
-int32_t receive_many(sched::ThreadContext &, mc_chan_t handle, void *elements, uint32_t max,
-                     uint32_t *received) noexcept {
+int32_t receive_many(mc_chan_t handle, void *elements, uint32_t max, uint32_t *received) noexcept {
     const uint32_t size = element_size(handle);
     if (elements == nullptr && size != 0)
         return MC_E_INVAL;

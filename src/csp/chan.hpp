@@ -20,10 +20,8 @@ Channel *chan_end(mc_chan_t handle, Side side, int32_t *status) noexcept;
 int32_t operate_chan(sched::ThreadContext &thread, mc_chan_t handle, Side side, void *element,
                      const Patience &patience) noexcept;
 
-// Several; see mc_send_n and mc_recv_n.
-int32_t send_many(sched::ThreadContext &thread, mc_chan_t handle, const void *elements, uint32_t count,
-                  uint32_t *sent) noexcept;
-int32_t receive_many(sched::ThreadContext &thread, mc_chan_t handle, void *elements, uint32_t max,
-                     uint32_t *received) noexcept;
+// Several; see mc_send_n and mc_recv_n. For a thread that has been attached.
+int32_t send_many(mc_chan_t handle, const void *elements, uint32_t count, uint32_t *sent) noexcept;
+int32_t receive_many(mc_chan_t handle, void *elements, uint32_t max, uint32_t *received) noexcept;
 
 } // namespace mc::csp

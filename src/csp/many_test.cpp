@@ -163,7 +163,7 @@ Test(Many, what_is_left_goes_on_alone) {
 // Goal: starting and stopping may be repeated; each time the work is done and nothing is left.
 Test(Many, three_thousand_cycles, .timeout = 300) {
     World world;
-    const int cycles = scaled(3000);
+    const int cycles = scaled(mc::testing::scale() == 1 ? 3000 : 200'000); // a soak's scale begins at 5: a million
     for (int i = 0; i < cycles; ++i) {
         cr_assert_eq(csp_init_runtime(i % 4 + 1), 1);
         Chan chan;
@@ -339,6 +339,21 @@ Test(Many, a_hog_after_all_slept_holds_up_nobody) {
             round % 2 == 0 ? 0 : MC_SPAWN_PINNED);
         csp_schedule();
         csp_reader_release(far);
+    }
+}
+
+// Goal: nor does a stream of small work from elsewhere keep the sentry from looking after a hog.
+Test(Many, a_hog_beside_a_stream_of_work_holds_up_nobody) {
+    World world;
+    const Many many(2);
+    atomic<int> done{0};
+    start([&] {
+        spawn([&] { done.store(1, relaxed); }); // next in line here
+        cr_assert(hog_until([&] { return done.load(relaxed) == 1; }));
+    });
+    for (const int64_t end = mc_after(10 * MC_SEC); done.load(relaxed) == 0 && mc_now() < end;) {
+        spawn([] {});
+        csp_sleep_until(mc_after(200'000));
     }
 }
 

@@ -109,7 +109,7 @@ __attribute__((noinline)) int operate_locked(ThreadContext &thread, Channel &cha
     Waiter *peer = nullptr;
     switch (channel.look(side, &peer)) {
     case Channel::Can::meet:
-        return meet(thread, channel, side, message, *peer, patience.hands_over());
+        return meet(thread, channel, side, message, *peer, patience.may_wait());
     case Channel::Can::buffer:
         return buffered(thread, channel, side, message);
     case Channel::Can::dead:

@@ -41,9 +41,10 @@ template <class Condition> bool hog_until(Condition condition) {
     return true;
 }
 
-// How much a test does: checkers are slow.
-constexpr int scaled(int count) {
-    return mc::testing::under_valgrind ? count / 50 + 1 : mc::testing::under_tsan ? count / 8 + 1 : count;
+// How much a test does: checkers are slow, and a soak does more.
+inline int scaled(int count) {
+    const int most = count * static_cast<int>(mc::testing::scale());
+    return mc::testing::under_valgrind ? most / 50 + 1 : mc::testing::under_tsan ? most / 8 + 1 : most;
 }
 
 } // namespace mc::csp::testing

@@ -21,7 +21,7 @@ Channel *TimerSource::create(sched::Executor &executor, int64_t first_ns, int64_
     }
     source->channel_ = channel;
     source->action = &action_;
-    source->deadline_ns = first_ns;
+    source->deadline_ns = source->beat_ns_ = first_ns;
     if (first_ns != INT64_MAX) // else it never fires, and nobody waits for it
         executor.arm(*source);
     return channel;
@@ -42,11 +42,12 @@ void TimerSource::deliver(int64_t now_ns) noexcept {
     if (again) {
         // The beat: the next multiple of the period that is not past. Armed under the channel's lock, so that a reader
         // who closes now either finds it armed, and cancels it, or is seen closed here the next time.
-        const uint64_t late = static_cast<uint64_t>(now_ns) - static_cast<uint64_t>(deadline_ns);
+        const uint64_t late = static_cast<uint64_t>(now_ns) - static_cast<uint64_t>(beat_ns_);
         const uint64_t periods = late / static_cast<uint64_t>(period_ns_) + 1;
-        const int64_t left = INT64_MAX - 1 - deadline_ns;
-        deadline_ns +=
+        const int64_t left = INT64_MAX - 1 - beat_ns_;
+        beat_ns_ +=
             periods > static_cast<uint64_t>(left / period_ns_) ? left : static_cast<int64_t>(periods) * period_ns_;
+        deadline_ns = beat_ns_;
         // On the executor that fires it: the one that it was on may have stopped.
         sched::current()->executor->arm(*this);
     }

@@ -31,6 +31,8 @@ private:
 
     // immutable
     const int64_t period_ns_;
+    // who fires it: when this beat was due. The heap may have raised deadline_ns to what it had looked at already.
+    int64_t beat_ns_ = 0;
     Channel *channel_ = nullptr;
 };
 

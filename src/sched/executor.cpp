@@ -117,7 +117,14 @@ void Executor::complete_parking(Parking &parking) noexcept {
         accept(task);
 }
 
-// A runnable task that is to run here, from this thread: the tail.
+void Executor::accept_all(Task *first) noexcept {
+    while (first != nullptr) {
+        Task *next = first->next;
+        accept(first);
+        first = next;
+    }
+}
+
 void Executor::accept(Task *task) noexcept {
     if (!many_) {
         task->executor = this; // a stray's was another one
@@ -220,14 +227,6 @@ uint64_t Executor::take_id() noexcept {
     return next_id_++;
 }
 
-void Executor::drain_inbox() noexcept {
-    for (Task *task = inbox_.take_all(); task != nullptr;) {
-        Task *next = task->next;
-        accept(task);
-        task = next;
-    }
-}
-
 // Timers that follow closely on those fired last fire together.
 int64_t Executor::timer_deadline() const noexcept {
     const int64_t earliest = timers_.earliest();
@@ -245,13 +244,13 @@ void Executor::poll() noexcept {
     switches_left_ = poll_interval_;
     fiber::overflow_thread_poll(alt_stack_);
     driver_.poll();
-    drain_inbox();
+    accept_all(inbox_.take_all());
     if (timers_.fire_due(now) != 0)
         last_fire_ns_ = now;
+    if (strays_) [[unlikely]]
+        pool_.drain_strays();
     if (many_)
         poll_of_many(now);
-    else if (strays_)
-        pool_.drain_strays(*this);
 }
 
 void Executor::arm(Timer &timer) noexcept {

@@ -79,8 +79,7 @@ public:
     // What is left when the thread has ended. The caller is the only one to touch either executor's queues.
     void give_tasks_to(Executor &other) noexcept;
     void give_inbox_to(Executor &other) noexcept;
-    void expect_strays() noexcept { strays_ = true; } // alone again: others have stopped
-    void adopt_runnable(Task *task) noexcept;         // into the queue of single-processor mode
+    void expect_strays() noexcept { strays_ = true; } // the first one, when others have stopped
     // Any thread: work that a thief could take; for one that has announced its sleep.
     bool work_to_be_seen() const noexcept { return ring_.seen_nonempty() || wheel_.seen_nonempty(); }
     // Any thread: a moving average of the tasks running and runnable here, in units of load_of_one. 0 while it sleeps.
@@ -95,6 +94,9 @@ public:
     void push_next(Task *task) noexcept;
     // Out of line: a runnable task of this pool's that is not to be the next.
     void push_tail_of_many(Task *task) noexcept;
+    // Runnable tasks that are to run here join the tail. The second: linked through next; null is none.
+    void accept(Task *task) noexcept;
+    void accept_all(Task *first) noexcept;
     // The running task has used up its quantum. Returns the context of the thread that it goes on on.
     ThreadContext *end_quantum() noexcept;
 
@@ -149,7 +151,6 @@ private:
     void complete_parking(Parking &parking) noexcept;
     void reap(Task *ended) noexcept;
     Task *next_task() noexcept;
-    void drain_inbox() noexcept;
     static void idle_entry(fiber::Context *previous) noexcept;
     void run_step(Task *task) noexcept;
     int64_t timer_deadline() const noexcept;
@@ -187,7 +188,6 @@ private:
     void leave_for(Parking &marker) noexcept;
     bool complete_marker(const Parking &marker, Task *left) noexcept;
     void push_pinned(Task *task) noexcept;
-    void accept(Task *task) noexcept;
 
     // Their addresses alone, in parking_, say what the task that was left has done.
     static Parking task_ended_, task_yielded_, task_used_quantum_, task_moves_;
@@ -199,7 +199,7 @@ private:
     uint32_t switches_left_ = 1; // until the next poll
     uint32_t poll_interval_ = 1; // in switches; adapts to what a switch costs here
     bool many_ = false;
-    bool strays_ = false;  // alone, and others have stopped: something may still be sent to them
+    bool strays_ = false;  // others have stopped, and we are the first: something may still be sent to them
     bool to_idle_ = false; // the next switch goes to the idle context: the wheel's turn has come, or the pool stops
     int64_t last_poll_ns_ = 0;
     int64_t last_fire_ns_ = INT64_MIN / 2; // when timers fired last: those that follow closely wait to fire together

@@ -2,43 +2,19 @@
 #include "sched/local_queue.hpp"
 
 #include "sched/shared_queue.hpp"
-#include "testing/systematic.hpp"
+#include "sched/test_ledger.hpp"
 #include "testing/test.hpp"
 
 using namespace mc;
 using sched::LocalQueue;
 using sched::SharedQueue;
 using sched::Task;
+using sched::testing::Ledger;
+using sched::testing::most;
 using testing::check;
-using testing::Data;
 using testing::Thread;
 
 namespace {
-
-constexpr int most = 8;
-
-// Tasks and what must have been written before somebody has one.
-struct Ledger {
-    Task tasks[most];
-    Data<int> content[most];
-    sync::atomic<uint32_t> had{0}; // a bit for each task that somebody has had
-
-    Task *fresh(int i) {
-        tasks[i].id = static_cast<uint64_t>(i);
-        content[i].set(1);
-        return &tasks[i];
-    }
-    int have(const Task *task) {
-        const auto i = static_cast<int>(task->id);
-        check(content[i].get() == 1, "had before it was complete, or twice");
-        content[i].set(2);
-        check((had.fetch_or(1u << i, sync::relaxed) & (1u << i)) == 0, "had twice");
-        return 1;
-    }
-    void all_were_had(int count) {
-        check(had.load(sync::relaxed) == (1u << count) - 1, "%x were had", had.load(sync::relaxed));
-    }
-};
 
 int pop_all(LocalQueue &queue, Ledger &ledger) {
     int count = 0;
@@ -126,29 +102,46 @@ Test(LocalQueueSys, overflow_against_a_thief, .timeout = 120) {
     });
 }
 
-// Goal: what threads push into a shared queue comes out once each, first in, first out per thread.
-Test(SharedQueueSys, pushers_and_takers, .timeout = 120) {
-    testing::expect_pass(
-        {.name = "SharedQueueSys/pushers_and_takers", .search = testing::Search::seeds, .seeds = 5'000}, [] {
+// Goal: what was stolen is stolen again from the thief: complete, and once.
+Test(LocalQueueSys, stolen_twice, .timeout = 120) {
+    testing::expect_pass({.name = "LocalQueueSys/stolen_twice", .search = testing::Search::seeds, .seeds = 20'000}, [] {
+        Ledger ledger;
+        LocalQueue queue;
+        LocalQueue mine[2];
+        Thread first([&] { steal_once(queue, mine[0], ledger); }, "first");
+        Thread second([&] { steal_once(mine[0], mine[1], ledger); }, "second");
+        for (int i = 0; i < 4; ++i)
+            check(queue.push(ledger.fresh(i)), "full");
+        first.join();
+        second.join();
+        pop_all(queue, ledger);
+        ledger.all_were_had(4);
+    });
+}
+
+// Goal: a push, or a theft into one's own queue, and somebody who announces that it goes to sleep: one sees the other.
+Test(LocalQueueSys, a_sleeper_sees_it_or_is_seen, .timeout = 120) {
+    for (const bool stolen : {false, true})
+        testing::expect_pass({.name = "LocalQueueSys/a_sleeper_sees_it_or_is_seen"}, [stolen] {
             Ledger ledger;
-            SharedQueue queue;
-            for (int i = 0; i < 4; ++i)
-                ledger.fresh(i);
-            const auto take = [&](uint32_t count) {
-                for (Task *task = queue.take(count); task != nullptr;) {
-                    Task *next = task->next;
-                    ledger.have(task);
-                    task = next;
-                }
-            };
-            Thread first([&] { queue.push(&ledger.tasks[0]), queue.push(&ledger.tasks[1]); }, "first");
-            Thread second([&] { queue.push(&ledger.tasks[2]), queue.push(&ledger.tasks[3]); }, "second");
-            Thread taker([&] { take(1), take(2); }, "taker");
-            first.join();
-            second.join();
-            taker.join();
-            take(4);
-            ledger.all_were_had(4);
-            check(queue.size() == 0, "the count is wrong");
+            LocalQueue queue;
+            LocalQueue others;
+            sync::atomic<uint32_t> asleep{0};
+            for (int i = 0; stolen && i < 4; ++i)
+                check(others.push(ledger.fresh(i)), "full");
+            bool seen = false;
+            Thread sleeper(
+                [&] {
+                    (void)asleep.fetch_add(1, sync::seq_cst);
+                    seen = queue.seen_nonempty();
+                },
+                "sleeper");
+            if (stolen)
+                check(others.steal_into(queue) != nullptr, "not stolen");
+            else
+                check(queue.push(ledger.fresh(0)), "full");
+            const bool sees = asleep.load(sync::seq_cst) != 0;
+            sleeper.join();
+            check(seen || sees, "neither saw the other");
         });
 }

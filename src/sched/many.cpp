@@ -28,6 +28,7 @@ bool Executor::start_thread() noexcept {
         return false;
     many_ = true;
     to_idle_ = false;
+    got_up_ = true; // what it runs first was seen to by nobody
     if (own_thread_.start(thread_main, this))
         return true;
     many_ = false;
@@ -41,6 +42,10 @@ void Executor::thread_main(void *self) noexcept {
     auto &executor = *static_cast<Executor *>(self);
     executor.bind_thread();
     sync::set_thread_slot(&executor.thread_);
+    while (Task *step = executor.queue_.head()) { // from before it had this thread
+        executor.queue_.remove(step);
+        executor.accept(step);
+    }
     executor.jump(executor.idle_); // until the pool stops
     sync::set_thread_slot(nullptr);
     executor.release_thread();
@@ -175,6 +180,8 @@ void Executor::run(Task *task) noexcept {
     }
     if (got_up_) {
         got_up_ = false;
+        // Asleep it counted for nothing; should it hog now, nobody measures it for long.
+        load_.store(std::max(load_.load(sync::relaxed), load_of_one), sync::relaxed);
         if (Executor *sentry = pool_.bed().missing_sentry(driver_.now()))
             Pool::wake_up(*sentry);
     }
@@ -187,14 +194,9 @@ void Executor::run(Task *task) noexcept {
 // A fair share of what foreign threads handed in; at most what fits.
 bool Executor::take_injected() noexcept {
     const uint64_t share = pool_.injection().size() / pool_.live() + 1;
-    Task *task = pool_.injection().take(static_cast<uint32_t>(std::min<uint64_t>(share, LocalQueue::capacity / 2)));
-    const bool any = task != nullptr;
-    while (task != nullptr) {
-        Task *next = task->next;
-        push_tail_of_many(task);
-        task = next;
-    }
-    return any;
+    Task *first = pool_.injection().take(static_cast<uint32_t>(std::min<uint64_t>(share, LocalQueue::capacity / 2)));
+    accept_all(first);
+    return first != nullptr;
 }
 
 // True: there is work in our own queue now.
@@ -237,7 +239,6 @@ bool Executor::linger() noexcept {
     }
     if (linger_ns_ < linger_min_ns || awake < 2 || awake > sync::cpu_count())
         return false;
-    pool_.tell_quiet();
     const int64_t until = std::min(driver_.now() + linger_ns_, timers_.earliest());
     do {
         for (int i = 0; i < 32; ++i) {
@@ -267,7 +268,8 @@ void Executor::rest() noexcept {
     got_up_ = true;
     if (inbox_.maybe_nonempty() && driver_.now() - began < short_sleep_ns)
         linger_ns_ = linger_max_ns;
-    if (was_sentry && !sleeper_.searching)
+    // One that was woken to search is needed for that first, but a stream of small work must not keep it from looking.
+    if (was_sentry && (!sleeper_.searching || driver_.now() - pool_.coarse_now() >= sentry_period_ns))
         look_after_others();
 }
 
@@ -343,7 +345,6 @@ bool Executor::take_inbox_of(Executor &other) noexcept {
 // --- now and then ---
 
 void Executor::poll_of_many(int64_t now) noexcept {
-    pool_.set_coarse_now(now);
     if (pool_.stopping())
         to_idle_ = true;
     if (pool_.injection().size() != 0)
@@ -379,15 +380,7 @@ void Executor::measure_load() noexcept {
 
 // --- after the thread has ended ---
 
-void Executor::adopt_runnable(Task *task) noexcept { accept(task); }
-
-void Executor::give_inbox_to(Executor &other) noexcept {
-    for (Task *task = inbox_.take_all(); task != nullptr;) {
-        Task *next = task->next;
-        other.accept(task);
-        task = next;
-    }
-}
+void Executor::give_inbox_to(Executor &other) noexcept { other.accept_all(inbox_.withdraw_all()); }
 
 void Executor::give_tasks_to(Executor &other) noexcept {
     while (Task *task = choose())

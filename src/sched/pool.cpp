@@ -69,67 +69,60 @@ int32_t Pool::add_executor() noexcept {
     return MC_OK;
 }
 
-void Pool::join_threads() noexcept {
-    for (uint32_t i = 0; i < live(); ++i)
-        at(i).join_thread();
-}
-
 // The numbers are those of the list at the head of pool.hpp.
 void Pool::stop() noexcept {
+    const uint32_t n = live();
     (void)sync::dekker_publish(stopping_, uint32_t{1}); // 1
-    for (uint32_t i = 0; i < live(); ++i)
+    for (uint32_t i = 0; i < n; ++i)
         wake_up(at(i));
-    join_threads();                                 // 2
+    for (uint32_t i = 0; i < n; ++i) // 2
+        at(i).join_thread();
     (void)sync::dekker_publish(many_, uint32_t{0}); // 3: Dekker, with wake_from_outside
-    (void)quiet_word_.fetch_add(1, sync::release);  // release: pairs with wait_quiet, which reads many after it
+    (void)sync::dekker_publish(live_, uint32_t{1});
+    (void)quiet_word_.fetch_add(1, sync::release); // release: pairs with wait_quiet, which reads many after it
     sync::futex_wake(quiet_word_, INT32_MAX);
-    for (uint32_t i = 1; i < live(); ++i) // 4
-        at(i).timers().move_all_to(first().timers());
-    for (uint32_t i = 0; i < live(); ++i)
+    for (uint32_t i = 0; i < n; ++i) // 4
         at(i).give_tasks_to(first());
-    drain_strays(first());
     first().expect_strays();
-    live_.store(1, sync::release);
+    drain_strays();
     stopping_.store(0, sync::relaxed); // no executor is there to read it
 }
 
 bool Pool::no_strays() const noexcept {
     const uint32_t made = made_.load(sync::acquire);
-    for (uint32_t i = 1; i < made; ++i)
+    for (uint32_t i = live(); i < made; ++i)
         if (!executors_[i].load(sync::relaxed)->nothing_came())
             return false;
     return !injection_.seen_nonempty();
 }
 
-void Pool::drain_strays(Executor &into) noexcept {
+void Pool::drain_strays() noexcept {
+    Executor &into = first();
     const uint32_t made = made_.load(sync::acquire);
-    for (uint32_t i = 0; i < made; ++i) {
-        if (i > 0 && !at(i).timers().empty())
+    for (uint32_t i = live(); i < made; ++i) {
+        if (!at(i).timers().empty())
             at(i).timers().move_all_to(into.timers());
         at(i).give_inbox_to(into);
     }
-    for (Task *task = injection_.take(UINT32_MAX); task != nullptr;) {
-        Task *next = task->next;
-        into.adopt_runnable(task);
-        task = next;
-    }
+    if (!many())
+        into.accept_all(injection_.take(UINT32_MAX));
 }
 
 // --- work from elsewhere ---
 
 void Pool::wake_from_outside(Executor &home, Task *task) noexcept {
-    const bool pool_runs = many();
-    if (pool_runs && !task->pinned) {
+    if (!many()) {
+        first().send(task);
+    } else if (task->pinned) {
+        home.send(task);
+        tell_first_if_stopped(home);
+    } else {
         injection_.push(task);
         notify();
-    } else {
-        Executor &to = pool_runs ? home : first();
-        to.send(task);
+        // seq_cst: Dekker, with stop, after which nobody but the first executor looks there.
+        if (many_.load(sync::seq_cst) == 0)
+            wake_up(first());
     }
-    // seq_cst: Dekker, with stop. Who still saw many has pushed; if it is withdrawn by now, nobody but the first
-    // executor looks.
-    if (pool_runs && many_.load(sync::seq_cst) == 0)
-        wake_up(first());
 }
 
 void Pool::inject_list(Task *first, Task *last, uint32_t count) noexcept {

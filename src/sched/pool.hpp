@@ -3,18 +3,21 @@
 //
 // Executors are never freed, and the first `live` of the array are running: whoever looks for a victim, or for a less
 // loaded one, picks an index below that. A stopped executor's heap, inbox and queues are emptied into the first one's,
-// and what is sent to it later is found there too (drain_strays).
+// and what is sent to it later, or armed there, the first one finds too (drain_strays): who sends looks after that whether
+// the executor still counts as live, and wakes the first one if it does not.
 //
-// Start and stop: under the registry's mutex (runtime.cpp). Everything else: any thread.
+// Start, stop and adding: under the registry's lifecycle mutex (runtime.cpp). Everything else: any thread.
 //
 // Stop, in this order:
 //   1. stopping is announced, and every executor woken: each stops at its next switch, with what it runs parked or
 //      queued. A microthread that never gives up its executor holds this up.
 //   2. the threads are joined.
-//   3. many is withdrawn (a Dekker with wake_from_outside): from here on whoever hands something in wakes the first one.
-//   4. timers, then tasks, move to the first executor, which nobody owns until the next thread takes it over.
-// Races: a foreign waker that saw many before 3 pushes before 4 takes all (exchange against exchange on the inbox), or
-// its look after the push sees single-processor mode, and it wakes the first executor, which looks at strays.
+//   3. many and live are withdrawn; who waits for quiet is woken, since nobody would tell him.
+//   4. tasks, timers and what was handed in move to the first executor, which nobody owns until the next thread takes it
+//      over.
+// Races: a foreign waker that saw many before 3 has pushed before 4 takes all, or its look after the push sees what 3 has
+// withdrawn (Dekker), and it wakes the first executor, which looks at strays. A timer needs no Dekker: 4 takes the heap's
+// lock, and who armed after that reads live after it.
 #pragma once
 
 #include "sched/executor.hpp"
@@ -58,11 +61,7 @@ public:
     // A runnable task from a thread that is no executor of this pool. home: where it ran, or is to run.
     void wake_from_outside(Executor &home, Task *task) noexcept;
     // A timer was armed on this executor, by a thread that is not its own: it may have stopped meanwhile.
-    void armed_from_outside(const Executor &executor) noexcept {
-        // No Dekker: stop() moves the heap under its lock after it has withdrawn many, so who armed after that sees it.
-        if (executor.index() != 0 && !many())
-            wake_up(first());
-    }
+    void armed_from_outside(const Executor &executor) noexcept { tell_first_if_stopped(executor); }
     // The same for many that need not be pinned, on an executor.
     void inject_list(Task *first, Task *last, uint32_t count) noexcept;
     SharedQueue &injection() noexcept { return injection_; }
@@ -87,18 +86,23 @@ public:
     // An executor that has found nothing to do: tells those who wait for quiet.
     void tell_quiet() noexcept;
 
-    // What came to executors that have stopped. Single-processor mode's owner.
-    void drain_strays(Executor &into) noexcept;
+    // What came to executors that have stopped, and in single-processor mode what was injected, goes to the first one.
+    // Its thread.
+    void drain_strays() noexcept;
     bool no_strays() const noexcept;
 
-    // A clock that the sentry and polls set: late by up to a period, free to read. Steady nanoseconds.
+    // A clock that the sentry sets when it looks after others: free to read, late by up to its period while somebody runs
+    // and somebody sleeps, else by any time. Steady nanoseconds.
     int64_t coarse_now() const noexcept { return coarse_now_.load(sync::relaxed); }
     void set_coarse_now(int64_t now) noexcept { coarse_now_.store(now, sync::relaxed); }
 
 private:
     bool make_executors(uint32_t n) noexcept;
     bool start_thread(Executor &executor) noexcept;
-    void join_threads() noexcept;
+    void tell_first_if_stopped(const Executor &executor) noexcept {
+        if (executor.index() >= live_.load(sync::seq_cst)) // seq_cst: Dekker, with stop
+            wake_up(first());
+    }
 
     // written under the registry's mutex, read by any thread
     sync::atomic<Executor *> executors_[max_executors] = {};

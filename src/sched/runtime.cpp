@@ -22,7 +22,7 @@ struct Registry {
     Pool *pool = nullptr;
     // 1 while a thread owns the first executor, or all have threads of their own; read without the mutex by take_over
     sync::atomic<uint32_t> owned{0};
-    bool ended = false;      // the owner's thread ended on a microthread's stack: the process is exiting
+    bool ended = false;      // an executor's thread ended on a microthread's stack: the process is exiting
     Task *foreign = nullptr; // list
     uint32_t foreign_count = 0;
     bool hooked = false;
@@ -60,8 +60,10 @@ void forget_foreign(ThreadContext *thread) noexcept {
 void thread_ends(void *slot) noexcept {
     auto *thread = static_cast<ThreadContext *>(slot);
     sync::lock_guard guard(registry.mutex);
-    if (thread->executor != nullptr && thread->executor->many())
-        return; // exit() was called on a microthread's stack: the others go on until the process is gone
+    if (thread->executor != nullptr && thread->executor->many()) {
+        registry.ended = true; // exit() was called on a microthread's stack: the others go on until the process is gone
+        return;
+    }
     if (thread->executor != nullptr) {
         registry.owned.store(0, sync::relaxed);
         if (thread->running == thread->executor->owner())
@@ -210,6 +212,11 @@ ThreadContext *take_over(ThreadContext *thread, int32_t *status) noexcept {
 
 namespace {
 
+bool is_exiting() noexcept {
+    sync::lock_guard guard(registry.mutex);
+    return registry.ended;
+}
+
 // Under the registry's mutex.
 int32_t may_start(const ThreadContext &thread) noexcept {
     if (registry.ended)
@@ -268,6 +275,8 @@ int32_t stop_executors(ThreadContext &thread) noexcept {
     sync::lock_guard lifecycle(registry.lifecycle);
     if (!registry.pool->many())
         return MC_OK;
+    if (is_exiting()) // one of those to be joined waits for us, perhaps
+        return MC_E_SHUTDOWN;
     registry.pool->stop(); // without the mutex: what still runs may need it before it ends
     sync::lock_guard guard(registry.mutex);
     registry.owned.store(0, sync::relaxed); // under the mutex, so that nobody is faster than we

@@ -223,7 +223,7 @@ int32_t spawn_step(Executor &executor, void (*run)(void *), void *argument) noex
     return MC_OK;
 }
 
-int32_t join(ThreadContext &, mc_task_t handle, int64_t deadline_ns, int32_t *result, Scope *scope) noexcept {
+int32_t join(mc_task_t handle, int64_t deadline_ns, int32_t *result, Scope *scope) noexcept {
     for (;;) {
         ThreadContext &thread = here_now(); // another thread's after a wait, perhaps
         Task *task = lock_resolved(handle);

@@ -79,7 +79,8 @@ template <class Body> mc_task_t start(Body body, const char *name = nullptr) {
 }
 
 inline int32_t join_until(mc_task_t task, int64_t deadline_ns, int32_t *result = nullptr, Scope *scope = nullptr) {
-    return join(here(), task, deadline_ns, result, scope);
+    (void)here(); // attached
+    return join(task, deadline_ns, result, scope);
 }
 
 inline int32_t result_of(mc_task_t task) {

@@ -26,7 +26,10 @@ struct Alarm : Timer {
     uint64_t armed_as = 0; // in the reference
 
     Alarm() { action = &record; }
-    static uint64_t ticket_of(Timer &timer) { return static_cast<Alarm &>(timer).ticket; }
+    static uint64_t ticket_of(Timer &timer) {
+        cr_assert_not_null(timer.back, "a ticket that is taken later may be that of another wait");
+        return static_cast<Alarm &>(timer).ticket;
+    }
     static void fire(Timer &timer, uint64_t ticket, int64_t now_ns) {
         auto &self = static_cast<Alarm &>(timer);
         self.fired_with = ticket;
@@ -190,6 +193,28 @@ Test(TimerHeap, long_lists_need_no_stack, .timeout = 60) {
         for (size_t i = 1; i < Alarm::fired.size(); ++i)
             cr_assert_lt(Alarm::fired[i - 1]->deadline_ns, Alarm::fired[i]->deadline_ns);
     }
+}
+
+// Goal: what is moved to another heap fires and is cancelled there as if it had been armed there.
+Test(TimerHeap, moves_to_another_heap) {
+    TimerHeap from;
+    TimerHeap to;
+    Alarm alarms[20];
+    for (int i = 0; i < 20; ++i)
+        arm_at(i < 15 ? from : to, alarms[i], 100 + i % 5);
+    from.move_all_to(to);
+    cr_assert(from.empty());
+    cr_assert_eq(from.earliest(), INT64_MAX);
+    cr_assert_eq(to.earliest(), 100);
+    cr_assert(TimerHeap::cancel(alarms[7]));
+    cr_assert_not(TimerHeap::cancel(alarms[7]));
+    Alarm::fired.clear();
+    cr_assert_eq(from.fire_due(1000), 0u);
+    cr_assert_eq(to.fire_due(1000), 19u);
+    for (size_t i = 1; i < Alarm::fired.size(); ++i)
+        cr_assert_leq(Alarm::fired[i - 1]->deadline_ns, Alarm::fired[i]->deadline_ns);
+    from.move_all_to(to); // nothing
+    cr_assert(to.empty());
 }
 
 // Goal: an action gets the ticket that its timer had when it was taken, may arm its own timer again, and may cancel or

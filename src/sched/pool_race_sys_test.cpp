@@ -1,0 +1,110 @@
+// Many executors in the twin: stopping and growing against those who wait for quiet and those who wake from outside. See
+// pool_sys_test.cpp.
+#include "sched/test_pool.hpp"
+
+using namespace mc;
+using namespace mc::sched;
+using namespace mc::sched::testing;
+using mc::testing::check;
+using mc::testing::Thread;
+
+namespace {
+
+// As Pool::wake_from_outside, from where it has seen that the pool runs.
+void hand_in(Pool &pool, Task *task) {
+    pool.injection().push(task);
+    pool.notify();
+    if (!pool.many())
+        Pool::wake_up(pool.first());
+}
+
+} // namespace
+
+// Goal: a thread waits for quiet while the executors stop: it is told when the last microthread ends, in the pool or
+// after it.
+Test(PoolRaceSys, quiet_is_told_across_a_stop, .timeout = 120) {
+    explore_pool("PoolRaceSys/quiet_is_told_across_a_stop", 600, [] {
+        start_many(2);
+        const mc_task_t task = spawn_one([] { return 1; });
+        Thread waiter([] { (void)default_pool()->wait_quiet(MC_FOREVER); }, "waiter");
+        stop_many();
+        check(result_of(task) == 1, "not run");
+        while (default_pool()->microthreads() != 0)
+            yield();
+        waiter.join();
+    });
+}
+
+// Goal: a microthread begins on an executor that has just been added and ends on another one: nobody who began to count
+// before takes that for quiet.
+Test(PoolRaceSys, quiet_counts_a_new_executor, .timeout = 120) {
+    explore_pool("PoolRaceSys/quiet_counts_a_new_executor", 1'500, [] {
+        start_many(1);
+        sync::atomic<uint32_t> child_ended{0};
+        sync::atomic<uint32_t> ended{0};
+        const auto until_child_ended = [&] {
+            while (child_ended.load(sync::acquire) == 0)
+                sync::cpu_relax();
+        };
+        const mc_task_t parent = spawn_one([&] {
+            while (here().executor->index() == 0) { // until the new one has stolen us
+                const auto last = [](void *) {
+                    for (int i = 0; i < 20; ++i)
+                        sync::thread_yield();
+                };
+                (void)spawn_step(*here().executor, last, nullptr);
+                yield();
+            }
+            spawn_one([&] { child_ended.store(1, sync::release); });
+            until_child_ended(); // on the first one, which steals it
+            for (int i = 0; i < 5; ++i)
+                sync::thread_yield();
+            ended.store(1, sync::release);
+        });
+        Thread counter(
+            [&] {
+                while (ended.load(sync::acquire) == 0) {
+                    check(default_pool()->microthreads() != 0 || ended.load(sync::acquire) != 0, "none, and one lives");
+                    sync::thread_yield();
+                }
+            },
+            "counter");
+        check(default_pool()->add_executor() == MC_OK, "not added");
+        check(result_of(parent) == MC_OK, "not run");
+        counter.join();
+        stop_many();
+    });
+}
+
+// Goal: a thread that the runtime does not know wakes a microthread while the executors stop, and is gone when the owner
+// waits: nobody takes that for a deadlock.
+Test(PoolRaceSys, a_stray_is_no_deadlock, .timeout = 120) {
+    explore_pool("PoolRaceSys/a_stray_is_no_deadlock", 1'500, [] {
+        start_many(1);
+        Gate gate;
+        const mc_task_t task = spawn_one([&] { return gate.acquire(); });
+        Thread waker([&] { gate.release(); }, "waker");
+        stop_many();
+        int32_t result = -1;
+        const int32_t status = join_until(task, MC_FOREVER, &result);
+        check(status == MC_OK && result == MC_OK, "status %d, result %d", status, result);
+        waker.join();
+    });
+}
+
+// Goal: the same, for a waker that looked at the mode before the stop and hands in when it is over.
+Test(PoolRaceSys, a_late_stray_is_no_deadlock, .timeout = 120) {
+    explore_pool("PoolRaceSys/a_late_stray_is_no_deadlock", 1'500, [] {
+        start_many(1);
+        Held held;
+        const mc_task_t task = spawn_one([&] { return held.wait(); });
+        stop_many();
+        while (!held.waits())
+            yield();
+        Thread waker([&] { hand_in(*default_pool(), held.claim()); }, "waker");
+        int32_t result = -1;
+        const int32_t status = join_until(task, MC_FOREVER, &result);
+        check(status == MC_OK && result == MC_OK, "status %d, result %d", status, result);
+        waker.join();
+    });
+}
