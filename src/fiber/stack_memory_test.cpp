@@ -131,6 +131,34 @@ Test(StackMemory, given_back_between_live_ones) {
     cr_assert_eq(stack_counters().slabs, 0u);
 }
 
+// Goal: memory is given back again and again, also from slabs that had given theirs back before, in whatever order they
+// were used since.
+Test(StackMemory, given_back_every_time) {
+    constexpr std::size_t many = 4096;
+    std::vector<Stack> stacks = acquire_many(many, 8192);
+    std::vector<Stack> live;
+    for (std::size_t i = 0; i < many; i += 64) // so that no slab is wholly free
+        live.push_back(stacks[i]);
+    for (std::size_t i = many; i-- > 0;)
+        if (i % 64 == 0)
+            stacks.erase(stacks.begin() + static_cast<std::ptrdiff_t>(i));
+    for (int round = 0; round < 4; ++round) {
+        shuffle(stacks);
+        for (const Stack &stack : stacks) {
+            touch(stack, 4096);
+            stack_release(stack);
+        }
+        cr_assert_leq(stack_counters().pooled_warm, 400u, "round %d", round); // 256 are kept, and a quarter more
+        if (round == 1)
+            stack_trim(); // now no slab has warm ones
+        stacks = acquire_many(stacks.size() - static_cast<std::size_t>(round) * 500, 8192);
+    }
+    for (const Stack &stack : stacks)
+        stack_release(stack);
+    for (const Stack &stack : live)
+        stack_release(stack);
+}
+
 // Goal: a guard outlives the giving back of the memory above it.
 Test(StackMemory, guards_survive_giving_back) {
     using mc::fiber::testing::death_of;

@@ -17,6 +17,8 @@ struct Pool {
     // Guarded by lock.
     Slab *hottest = nullptr; // slabs with a stack to hand out; a release moves its slab to the hot end
     Slab *coldest = nullptr;
+    // Colder ones have no warm stack; null: none has. Where a trim begins, lest it walk past all that it has trimmed.
+    Slab *coldest_warm = nullptr;
     uint64_t slabs = 0;
     uint64_t carved = 0; // stacks with a guard
     uint64_t free = 0;   // of those: in no hands
@@ -40,6 +42,7 @@ void list_hottest(Pool &pool, Slab &slab) {
     slab.listed = true;
 }
 
+// Without a warm stack.
 void list_coldest(Pool &pool, Slab &slab) {
     slab.hotter = pool.coldest;
     slab.colder = nullptr;
@@ -49,10 +52,23 @@ void list_coldest(Pool &pool, Slab &slab) {
 }
 
 void unlist(Pool &pool, Slab &slab) {
+    if (pool.coldest_warm == &slab)
+        pool.coldest_warm = slab.hotter;
     (slab.hotter == nullptr ? pool.hottest : slab.hotter->colder) = slab.colder;
     (slab.colder == nullptr ? pool.coldest : slab.colder->hotter) = slab.hotter;
     slab.hotter = slab.colder = nullptr;
     slab.listed = false;
+}
+
+// The slab has a warm stack now.
+void heat(Pool &pool, Slab &slab) {
+    if (pool.hottest != &slab) {
+        if (slab.listed)
+            unlist(pool, slab);
+        list_hottest(pool, slab);
+    }
+    if (pool.coldest_warm == nullptr)
+        pool.coldest_warm = &slab;
 }
 
 // The tops of stacks 4 KiB apart, or any multiple of it, would all fall into the same few sets of the first-level
@@ -226,18 +242,16 @@ void push(Pool &pool, const Stack &stack) {
     slab.order[slab.free++] = static_cast<uint8_t>(stack.index);
     ++pool.free;
     ++pool.warm;
-    if (slab.trimming || pool.hottest == &slab)
-        return;
-    if (slab.listed)
-        unlist(pool, slab);
-    list_hottest(pool, slab);
+    if (!slab.trimming)
+        heat(pool, slab);
 }
 
 // The coldest slab that has warm stacks, hidden from everybody until trim_end. Null: none.
 Slab *trim_begin(Pool &pool, uint8_t *upto) {
-    Slab *slab = pool.coldest;
+    Slab *slab = pool.coldest_warm;
     while (slab != nullptr && slab->free == slab->cold)
         slab = slab->hotter;
+    pool.coldest_warm = slab;
     if (slab == nullptr)
         return nullptr;
     unlist(pool, *slab);
@@ -251,7 +265,7 @@ Slab *trim_begin(Pool &pool, uint8_t *upto) {
 bool trim_end(Pool &pool, Slab &slab, uint8_t upto, uint64_t keep) {
     slab.trimming = false;
     slab.cold = upto;
-    list_coldest(pool, slab);
+    slab.free == upto ? list_coldest(pool, slab) : heat(pool, slab);
     if (!slab.wholly_free() || pool.free - slab.free < keep)
         return false;
     detach(pool, slab);
