@@ -104,7 +104,7 @@ private:
             wake_up(first());
     }
 
-    // written under the registry's mutex, read by any thread
+    // written under the lifecycle mutex, read by any thread
     sync::atomic<Executor *> executors_[max_executors] = {};
     sync::atomic<uint32_t> made_{0}; // executors that exist
     sync::atomic<uint32_t> live_{0}; // that run, or 1 in single-processor mode

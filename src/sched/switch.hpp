@@ -68,8 +68,8 @@ inline Task *Executor::take_pinned() noexcept {
 // At most so many of `next` in a row, while others wait: two tasks that wake each other would keep the executor.
 inline Task *Executor::take_next_or_queued() noexcept {
     if (next_in_a_row_ < most_next_in_a_row && next_.load(sync::relaxed) != nullptr)
-        // acquire: pairs with push_next, when the sentry had put it back; null when it has taken it
-        if (Task *task = next_.exchange(nullptr, sync::acquire)) {
+        // relaxed: we stored it ourselves. Null: the sentry has taken it.
+        if (Task *task = next_.exchange(nullptr, sync::relaxed)) {
             ++next_in_a_row_;
             return task;
         }
@@ -82,7 +82,7 @@ inline Task *Executor::take_next_or_queued() noexcept {
         return task;
     if (Task *task = take_pinned())
         return task;
-    return next_.load(sync::relaxed) == nullptr ? nullptr : next_.exchange(nullptr, sync::acquire);
+    return next_.load(sync::relaxed) == nullptr ? nullptr : next_.exchange(nullptr, sync::relaxed);
 }
 
 // Our own alone: locks may be held.
@@ -103,7 +103,7 @@ inline void Executor::push_next(Task *task) noexcept {
         next_.store(task, sync::release);       // release: pairs with the sentry's acquire
         return;
     }
-    if (Task *before = next_.exchange(task, sync::acq_rel))
+    if (Task *before = next_.exchange(task, sync::release)) // likewise
         push_tail_of_many(before);
 }
 
