@@ -271,18 +271,20 @@ Test(Join, thousands, .timeout = 30) {
 // Goal: threads join too; main joins what a thread spawned.
 Test(Join, across_threads, .timeout = 20) {
     World world;
-    Chan gate, handles;
+    Chan gate, handles, gave_up;
     mc_task_t from_thread = 0;
     const mc_task_t task = start([&] { return gate.receive(); });
     PosixThread thread([&] {
         int32_t result = 0;
         cr_assert_eq(mc_join(task, mc_after(MC_MS), &result), MC_E_TIMEDOUT);
+        cr_assert_eq(gave_up.send(1), 1);
         cr_assert_eq(mc_join(task, MC_FOREVER, &result), MC_OK);
         cr_assert_eq(result, 7);
         from_thread = start([] { return 8; });
         cr_assert_eq(handles.send(1), 1);
     });
-    csp_sleep_until(mc_after(10 * MC_MS));
+    cr_assert_eq(gave_up.receive(), 1);
+    csp_sleep_until(mc_after(10 * MC_MS)); // so that the second join most likely waits
     cr_assert_eq(gate.send(7), 1);
     cr_assert_eq(handles.receive(), 1);
     int32_t result = 0;
