@@ -57,6 +57,11 @@ static void in_the_child(void *from_microthread) {
     CHECK(mc_chan_destroy(channel) < 0);
     CHECK(task == 0 && other == 0 && element == 1);
 
+    CHECK_EQ(mc_epoch_pin(0), MC_E_FORKED);
+    CHECK_EQ(mc_epoch_unpin(0), MC_E_FORKED);
+    CHECK_EQ(mc_epoch_advance(0), MC_E_FORKED);
+    CHECK_EQ(mc_epoch_barrier(0, MC_FOREVER), MC_E_FORKED);
+    CHECK_EQ(mc_epoch_set_hook(0, NULL, NULL), MC_E_FORKED);
     CHECK_EQ(csp_spawn(nothing_at_all, NULL), 0);
     CHECK_EQ(csp_chan(&w, &r, NULL), 0);
     CHECK(w == NULL && r == NULL);

@@ -4,6 +4,7 @@
 
 #include "base.h"
 #include "csp.h"
+#include "epoch.h"
 #include "inspect.h"
 #include "op.h"
 #include "runtime.h"

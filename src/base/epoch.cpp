@@ -1,5 +1,7 @@
 #include "base/epoch.hpp"
 
+#include "base/guarded.hpp"
+
 #include <algorithm>
 
 namespace mc::base {
@@ -84,14 +86,18 @@ bool EpochDomain::advance() noexcept {
 
 bool EpochDomain::take_turn() noexcept {
     const uint64_t epoch = epoch_.load(sync::relaxed); // the last turn stored it
-    if (reader_holds_up(epoch) || pin_holds_up(epoch))
+    if (reader_holds_up(epoch) || pin_holds_up(epoch)) {
+        SpinGuard guard(lock_);
+        if (held_up_ns_ == 0)
+            held_up_ns_ = sync::now_ns();
         return false;
+    }
     EpochNode *safe = waiting_;
     // Before the new epoch is published: who sees that must see the unlinking of all that waits for it.
     waiting_ = retired_.take_all();
     const Callback callback = publish(epoch + 1);
     if (callback.hook != nullptr)
-        callback.hook(callback.user, epoch + 1);
+        call_guarded("the hook of an epoch", [&] { callback.hook(callback.user, epoch + 1); });
     free_all(safe);
     return true;
 }
@@ -99,6 +105,7 @@ bool EpochDomain::take_turn() noexcept {
 EpochDomain::Callback EpochDomain::publish(uint64_t epoch) noexcept {
     SpinGuard guard(lock_);
     advanced_ns_ = sync::now_ns();
+    held_up_ns_ = 0;
     calling_back_ = true;
     // release: pairs with the acquires in quiescent, online and pin; publishes the unlinking of what waits.
     epoch_.store(epoch, sync::release);
@@ -130,22 +137,25 @@ void wait_for_readers(uint32_t round, int64_t deadline_ns) noexcept {
 
 // The first advance of our own collects everything that was retired before the call, unless an earlier turn has. The
 // second comes after an advance that has freed it: that or another thread's, whose turn is over when we have ours.
+bool EpochDomain::try_drain(uint32_t *advances) noexcept {
+    if (!turn_.try_lock())
+        return false;
+    // Nothing is left: in a turn, so that no other thread is still freeing.
+    bool done = nothing_left();
+    if (!done && take_turn())
+        done = ++*advances == 2 || nothing_left();
+    turn_.unlock();
+    return done;
+}
+
 bool EpochDomain::drain(int64_t deadline_ns) noexcept {
     uint32_t advances = 0;
-    for (uint32_t round = 0;; ++round) {
-        if (turn_.try_lock()) {
-            // Nothing is left: in a turn, so that no other thread is still freeing.
-            bool done = nothing_left();
-            if (!done && take_turn())
-                done = ++advances == 2 || nothing_left();
-            turn_.unlock();
-            if (done)
-                return true;
-        }
+    for (uint32_t round = 0; !try_drain(&advances); ++round) {
         if (sync::now_ns() >= deadline_ns)
             return false;
         wait_for_readers(round, deadline_ns);
     }
+    return true;
 }
 
 void EpochDomain::set_advance_hook(Hook hook, void *user) noexcept {
@@ -159,11 +169,11 @@ void EpochDomain::set_advance_hook(Hook hook, void *user) noexcept {
 struct EpochDomain::Stalls {
     EpochStall *out;
     uint32_t capacity;
-    int64_t age_ns;
+    int64_t min_age_ns;
     uint32_t count = 0;
 
-    void add(EpochStall::Kind kind, const char *name, uint64_t epoch) noexcept {
-        if (count == capacity)
+    void add(EpochStall::Kind kind, const char *name, uint64_t epoch, int64_t age_ns) noexcept {
+        if (count == capacity || age_ns < min_age_ns)
             return;
         EpochStall &stall = out[count++];
         stall = {.kind = kind, .epoch = epoch, .age_ns = age_ns};
@@ -175,20 +185,22 @@ struct EpochDomain::Stalls {
 uint32_t EpochDomain::stalled(int64_t min_age_ns, EpochStall *out, uint32_t capacity) noexcept {
     SpinGuard guard(lock_); // the epoch stays
     const uint64_t epoch = epoch_.load(sync::relaxed);
-    Stalls stalls{.out = out, .capacity = capacity, .age_ns = sync::now_ns() - advanced_ns_};
-    if (stalls.age_ns < min_age_ns)
-        return 0;
+    const int64_t now = sync::now_ns();
+    Stalls stalls{.out = out, .capacity = capacity, .min_age_ns = min_age_ns};
     if (calling_back_)
-        stalls.add(EpochStall::Kind::callback, "hook or free", epoch);
+        stalls.add(EpochStall::Kind::callback, "hook or free", epoch, now - advanced_ns_);
+    if (held_up_ns_ == 0)
+        return stalls.count;
+    const int64_t age_ns = now - held_up_ns_;
     for (EpochReader *reader = readers_.front(); reader != nullptr; reader = readers_.after(reader)) {
         const uint64_t seen = reader->seen_.load(sync::relaxed);
         if (seen != EpochReader::is_off && seen != epoch)
-            stalls.add(EpochStall::Kind::reader, reader->name_, seen);
+            stalls.add(EpochStall::Kind::reader, reader->name_, seen, age_ns);
     }
     for (PinList &list : pin_lists_) {
         SpinGuard pins_guard(list.lock);
         for (EpochPin *pin = list.pins.front(); pin != nullptr && pin->epoch_ != epoch; pin = list.pins.after(pin))
-            stalls.add(EpochStall::Kind::pin, pin->name_, pin->epoch_);
+            stalls.add(EpochStall::Kind::pin, pin->name_, pin->epoch_, age_ns);
     }
     return stalls.count;
 }

@@ -117,14 +117,14 @@ private:
 // What holds up the epoch.
 struct EpochStall {
     enum class Kind : uint8_t {
-        reader,   // has not been quiescent since the epoch last advanced
-        pin,      // has not been released since before that
+        reader,   // an advance was tried, and has found that it was not quiescent since the last one
+        pin,      // likewise, that it was taken before that
         callback, // the hook, or what is called to free
     };
     Kind kind = Kind::reader;
     char name[32] = {}; // of the reader or pin, cut off if it is longer
     uint64_t epoch = 0; // which it has seen
-    int64_t age_ns = 0; // since the epoch last advanced
+    int64_t age_ns = 0; // since that try; of a callback, since the advance that it belongs to
 };
 
 struct EpochCounters {
@@ -162,12 +162,20 @@ public:
     // waits for all readers and pins, so it is none itself: an executor goes offline first.
     [[nodiscard]] bool drain(int64_t deadline_ns) noexcept;
 
+    // The same in steps, for a caller that waits between them in its own way. True: all is freed. To begin with, *advances
+    // is 0; the caller is no reader, or has just been quiescent.
+    [[nodiscard]] bool try_drain(uint32_t *advances) noexcept;
+
+    // Something is retired and not freed. A hint, but for a caller to whom the last retirement, or the last free, happens
+    // before.
+    bool pending() const noexcept { return freed_count_.load(sync::relaxed) != retired_count_.load(sync::relaxed); }
+
     // Called after each advance with the new epoch, with no lock held, on the thread that advances. A call of the
     // former hook may still be under way; a drain outlasts it.
     void set_advance_hook(Hook hook, void *user) noexcept;
 
-    // Who holds up the epoch, if it last advanced min_age_ns ago or more. Returns how many it has written, at most
-    // capacity. Readers and pins that have come since are not named, however old: they hold up nothing.
+    // Who has held up the epoch for min_age_ns or more. Returns how many it has written, at most capacity. Readers and
+    // pins that have seen this epoch are not named, however old: they hold up nothing.
     uint32_t stalled(int64_t min_age_ns, EpochStall *out, uint32_t capacity) noexcept;
 
     // Of about now; freed is never more than retired.
@@ -213,6 +221,7 @@ private:
     Callback callback_;
     bool calling_back_ = false;
     int64_t advanced_ns_ = 0; // when the epoch last advanced
+    int64_t held_up_ns_ = 0;  // when an advance first failed since; 0: none has
     // each list has its lock
     PinList pin_lists_[pin_lists];
 };

@@ -303,7 +303,8 @@ Test(Epoch, hook_is_told_of_each_epoch) {
     cr_assert_eq(told.size(), 6);
 }
 
-// Goal: who holds up the epoch is named: readers and pins that have not moved since it last advanced, and nobody else.
+// Goal: who holds up the epoch is named, from the first advance on that fails: readers and pins that have not moved
+// since the last one, and nobody else.
 Test(Epoch, stalled_are_named) {
     EpochDomain domain;
     Online stuck(domain, "executor 1, which has a name that is too long");
@@ -318,6 +319,8 @@ Test(Epoch, stalled_are_named) {
     cr_assert(domain.advance());
     moving.quiescent();
     domain.pin(late, "late call");
+    cr_assert_eq(domain.stalled(0, stalls, 8), 0, "nobody waits for them");
+    cr_assert(!domain.advance());
     cr_assert_eq(domain.stalled(60'000 * millisecond, stalls, 8), 0, "not for so long");
     const int64_t until = sync::now_ns() + 2 * millisecond;
     while (sync::now_ns() < until)
@@ -332,9 +335,12 @@ Test(Epoch, stalled_are_named) {
         cr_assert_geq(stalls[i].age_ns, 2 * millisecond);
     }
     cr_assert_eq(domain.stalled(0, stalls, 1), 1, "no more than there is room for");
+    cr_assert_eq(domain.stalled(0, stalls, 8), 2);
     stuck.quiescent();
     domain.unpin(pin);
     cr_assert_eq(domain.stalled(0, stalls, 8), 0);
+    cr_assert(domain.advance());
+    cr_assert_eq(domain.stalled(0, stalls, 8), 0, "nobody has waited for them since");
     domain.unpin(late);
 }
 

@@ -21,7 +21,7 @@ template <class Call> bool call_guarded(const char *what, Call call) noexcept {
     try {
         call();
         return true;
-    } catch (abi::__forced_unwind &) {
+    } catch (::abi::__forced_unwind &) {
         abort_unwinding(what);
     } catch (const std::exception &error) {
         log(MC_LOG_ERROR, MC_E_CRASHED, "%s threw an exception: %s", what, error.what());

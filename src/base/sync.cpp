@@ -128,6 +128,8 @@ std::uint32_t thread_count() {
     return count - count_tool_threads();
 }
 
+std::uint32_t thread_number() { return static_cast<std::uint32_t>(syscall(SYS_gettid)); }
+
 std::uint32_t cpu_count() {
     static std::atomic<std::uint32_t> known{0};
     if (const std::uint32_t count = known.load(std::memory_order_relaxed))

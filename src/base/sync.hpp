@@ -97,6 +97,7 @@ void cpu_relax();
 void thread_yield();
 std::int64_t now_ns();
 std::uint32_t thread_count();
+std::uint32_t thread_number();
 std::uint32_t cpu_count();
 bool thread_start(pthread_t *id, void *(*fn)(void *), void *arg);
 void thread_join(pthread_t id);
@@ -236,6 +237,7 @@ inline std::uint32_t cpu_count() { return os::cpu_count(); }
 // How many threads the process has, whoever made them; 0 when the system does not tell. Slow. What a thread did before
 // it ended happens before a count that is without it.
 inline std::uint32_t thread_count() { return os::thread_count(); }
+inline std::uint32_t thread_number() { return os::thread_number(); } // the system's name of the calling one
 
 // For slow paths (growth, registries): never held across a fiber switch.
 class mutex {

@@ -160,6 +160,28 @@ Test(Many, what_is_left_goes_on_alone) {
     cr_assert_eq(got.load(relaxed), 106);
 }
 
+// Goal: what slept on any of the executors when they stopped has run when csp_schedule returns.
+Test(Many, what_slept_anywhere_wakes_alone) {
+    World world;
+    atomic<int> woken{0};
+    atomic<int> asleep{0};
+    cr_assert_eq(csp_init_runtime(4), 1);
+    constexpr int sleepers = 40;
+    for (int i = 0; i < sleepers; ++i)
+        start(
+            [&] {
+                const int64_t until = mc_after(20 * MC_MS);
+                asleep.fetch_add(1, relaxed);
+                csp_sleep_until(until);
+                woken.fetch_add(1, relaxed);
+            },
+            MC_SPAWN_PINNED);
+    cr_assert(hog_until([&] { return asleep.load(relaxed) == sleepers; }));
+    csp_shutdown_runtime();
+    csp_schedule();
+    cr_assert_eq(woken.load(relaxed), sleepers);
+}
+
 // Goal: starting and stopping may be repeated; each time the work is done and nothing is left.
 Test(Many, three_thousand_cycles, .timeout = 300) {
     World world;

@@ -7,6 +7,8 @@
 #include "sched/switch.hpp"
 
 #include <algorithm>
+#include <cinttypes>
+#include <cstdio>
 #include <cstring>
 #include <new>
 
@@ -41,9 +43,11 @@ Executor *Executor::create(Pool &pool, uint32_t index) noexcept {
         return nullptr;
     auto *executor = new (memory) Executor(pool, index, static_cast<uint64_t>(sync::now_ns()) + index);
     Task *idle = task_slab().acquire();
-    if (idle == nullptr || fiber::stack_acquire(idle_stack_bytes, &idle->stack) != MC_OK) {
-        if (idle != nullptr)
-            task_slab().release(idle);
+    Task *reclaim = task_slab().acquire();
+    if (idle == nullptr || reclaim == nullptr || fiber::stack_acquire(idle_stack_bytes, &idle->stack) != MC_OK) {
+        for (Task *task : {idle, reclaim})
+            if (task != nullptr)
+                task_slab().release(task);
         executor->~Executor();
         base::deallocate(memory, sizeof(Executor), alignof(Executor));
         return nullptr;
@@ -55,6 +59,16 @@ Executor *Executor::create(Pool &pool, uint32_t index) noexcept {
     idle->id = 0;
     std::strcpy(idle->name, "steps");
     executor->idle_ = idle;
+    reclaim->kind = Kind::step;
+    reclaim->executor = executor;
+    reclaim->pinned = true;
+    reclaim->plain = reclaim_step;
+    reclaim->argument = executor;
+    reclaim->id = 0;
+    std::strcpy(reclaim->name, "reclaim");
+    executor->reclaim_task_ = reclaim;
+    std::snprintf(executor->reader_name_, sizeof executor->reader_name_, "executor %" PRIu32, index);
+    pool.reclaimer().domain().add(executor->reader_, executor->reader_name_);
     executor->sleeper_.executor = executor;
     return executor;
 }
@@ -79,6 +93,8 @@ void Executor::bind_thread() noexcept {
     fiber::context_adopt(owner_->context());
     thread_ = ThreadContext{this, owner_, 0, UINT32_MAX, base::Prng(driver_.random())};
     fiber::overflow_thread_begin(alt_stack_);
+    if (many_)
+        reader_.online();
 }
 
 bool Executor::adopt_thread() noexcept {
@@ -90,7 +106,9 @@ bool Executor::adopt_thread() noexcept {
 }
 
 void Executor::release_thread() noexcept {
-    if (!many_)
+    if (many_)
+        reader_.offline();
+    else
         queue_.remove(owner_);
     owner_->word.retire();
     task_slab().release(owner_);
@@ -249,6 +267,7 @@ void Executor::poll() noexcept {
         last_fire_ns_ = now;
     if (strays_) [[unlikely]]
         pool_.drain_strays();
+    look_for_garbage(now);
     if (many_)
         poll_of_many(now);
 }
@@ -307,12 +326,18 @@ void Executor::run_step(Task *task) noexcept {
     --thread_.no_switch;
     thread_.running = idle_;
     task->word.retire();
-    task_slab().release(task_cache_, task);
+    if (task != reclaim_task_)
+        task_slab().release(task_cache_, task);
     if (--switches_left_ == 0 || inbox_.maybe_nonempty())
         poll();
 }
 
 bool Executor::no_strays() const noexcept { return pool_.no_strays(); }
+
+// What waits to be freed counts: its free may wake somebody.
+bool Executor::nothing_arrived() const noexcept {
+    return nothing_came() && (!strays_ || no_strays()) && !pool_.reclaimer().pending();
+}
 
 bool Executor::owner_waits_for_ever() const noexcept {
     return owner_ != nullptr && TaskWord::is_parked_unclaimed(owner_->word.look()) &&
@@ -320,6 +345,8 @@ bool Executor::owner_waits_for_ever() const noexcept {
 }
 
 void Executor::sleep_alone() noexcept {
+    if (reclaim_before_sleep())
+        return;
     int64_t until = timer_deadline();
     if (until == INT64_MAX && owner_waits_for_ever()) {
         closed_looks_ = world_is_closed(*this) ? closed_looks_ + 1 : 0;
@@ -334,7 +361,7 @@ void Executor::sleep_alone() noexcept {
                                : std::clamp(2 * closed_check_ns_, first_closed_check_ns, last_closed_check_ns);
         until = driver_.now() + closed_check_ns_;
     }
-    driver_.park(until);
+    driver_.park(std::min(until, reclaim_at_ns_));
 }
 
 } // namespace mc::sched

@@ -16,6 +16,7 @@
 #include "sched/driver.hpp"
 #include "sched/local_queue.hpp"
 #include "sched/park.hpp"
+#include "sched/reclaim.hpp"
 #include "sched/run_queue.hpp"
 #include "sched/shared_queue.hpp"
 #include "sched/thread_bed.hpp"
@@ -49,6 +50,8 @@ struct ThreadContext {
     uint32_t no_switch = 0;           // depth of callbacks (tx, steps) in which nothing may block or switch
     uint32_t reductions = UINT32_MAX; // runtime calls until the running task's quantum is used up; counted by spend()
     base::Prng prng{0};
+    uint32_t reading = 0;                    // depth of Reading, each of which counts in no_switch too
+    ForeignReader *foreign_reader = nullptr; // of a foreign thread
 };
 
 class Executor {
@@ -70,7 +73,7 @@ public:
     bool run_once() noexcept;
     RunQueue &queue() noexcept { return queue_; }
     // Owner thread: nobody has sent us a task or armed a timer.
-    bool nothing_arrived() const noexcept { return nothing_came() && (!strays_ || no_strays()); }
+    bool nothing_arrived() const noexcept;
     bool nothing_came() const noexcept { return !inbox_.maybe_nonempty() && timers_.empty(); }
 
     // --- one of many; the pool calls these
@@ -111,6 +114,7 @@ public:
     TaskSlab::Cache &task_cache() noexcept { return task_cache_; }
     fiber::StackCache &stack_cache() noexcept { return stack_cache_; }
     fiber::AltStack &alt_stack() noexcept { return alt_stack_; }
+    base::EpochReader &reader() noexcept { return reader_; }
     void count_begun() noexcept { begun_.store(begun_.load(sync::relaxed) + 1, sync::relaxed); }
     uint64_t take_id() noexcept;
     static uint32_t quantum_of(const Task &task) noexcept; // in reductions
@@ -161,6 +165,12 @@ private:
     bool owner_waits_for_ever() const noexcept;
     bool no_strays() const noexcept;
 
+    // reclaim.cpp
+    bool reclaim() noexcept;
+    static void reclaim_step(void *executor) noexcept;
+    void look_for_garbage(int64_t now) noexcept;
+    bool reclaim_before_sleep() noexcept;
+
     // one of many: many.cpp, and the first four in switch.hpp
     Task *next_of_many() noexcept;
     Task *take_next_or_queued() noexcept;
@@ -210,7 +220,13 @@ private:
     TaskSlab::Cache task_cache_;
     fiber::StackCache stack_cache_;
     fiber::AltStack alt_stack_;
-    uint64_t next_id_ = 0; // of the block of ids that it draws from
+    base::EpochReader reader_;
+    char reader_name_[24] = {};
+    Task *reclaim_task_ = nullptr;      // the step
+    bool reclaim_queued_ = false;       // it is in our queue
+    int64_t reclaim_pause_ns_ = 0;      // how long to sleep while something holds reclamation up
+    int64_t reclaim_at_ns_ = INT64_MAX; // when to try again
+    uint64_t next_id_ = 0;              // of the block of ids that it draws from
     uint64_t ids_left_ = 0;
 
     // executor's thread only, one of many

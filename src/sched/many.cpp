@@ -151,7 +151,7 @@ void Executor::idle_of_many() noexcept {
     if (Task *task = choose())
         return run(task);
     poll();
-    if (others_queued() || to_idle_ || search() || linger())
+    if (others_queued() || to_idle_ || search() || linger() || reclaim_before_sleep())
         return;
     rest();
 }
@@ -258,12 +258,14 @@ void Executor::rest() noexcept {
     pool_.tell_quiet();
     load_.store(0, sync::relaxed);
     resting_.store(1, sync::relaxed);
+    reader_.offline();
     pool_.bed().lie_down(sleeper_, pool_.live(), pool_.timers_armed());
     const int64_t began = driver_.now();
     if (!pool_.work_to_be_seen())
-        driver_.park(rest_until());
+        driver_.park(std::min(rest_until(), reclaim_at_ns_));
     const bool was_sentry = sleeper_.sentry;
     pool_.bed().get_up(sleeper_);
+    reader_.online();
     resting_.store(0, sync::relaxed);
     got_up_ = true;
     if (inbox_.maybe_nonempty() && driver_.now() - began < short_sleep_ns)
@@ -384,7 +386,9 @@ void Executor::give_inbox_to(Executor &other) noexcept { other.accept_all(inbox_
 
 void Executor::give_tasks_to(Executor &other) noexcept {
     while (Task *task = choose())
-        other.accept(task);
+        if (task != reclaim_task_)
+            other.accept(task);
+    reclaim_queued_ = false;
     load_.store(0, sync::relaxed);
     seen_turns_.store(0, sync::relaxed);
 }

@@ -94,13 +94,13 @@ void wake(Task *task, TaskWord::Claim claim) noexcept {
 void wake_elsewhere(Executor *here, Executor *home, Task *task) noexcept {
     if (home == nullptr)
         return unpark(task);
-    // A pinned one goes home; another one of our pool stays here, unless we are no executor that takes tasks.
-    if (here != nullptr && (here == home || (here->many() && &here->pool() == &home->pool() && !task->pinned)))
+    if (here == nullptr || &here->pool() != &home->pool())
+        return home->pool().wake_from_outside(*home, task);
+    // A pinned one goes home. Alone all is ours, whose ever it was while there were others.
+    if (here == home || !here->many() || !task->pinned)
         here->enqueue(task);
-    else if (here != nullptr && here->many() && &here->pool() == &home->pool())
-        home->send(task);
     else
-        home->pool().wake_from_outside(*home, task);
+        home->send(task);
 }
 
 bool claim_and_wake(Task *task, uint64_t epoch, WakeReason reason, int32_t value) noexcept {

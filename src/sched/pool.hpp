@@ -66,6 +66,7 @@ public:
     void inject_list(Task *first, Task *last, uint32_t count) noexcept;
     SharedQueue &injection() noexcept { return injection_; }
     ThreadBed &bed() noexcept { return bed_; }
+    Reclaimer &reclaimer() noexcept { return reclaimer_; }
     // After work was published: wakes a sleeper if nobody searches.
     void notify() noexcept {
         if (Executor *sleeper = bed_.work_is_available()) [[unlikely]]
@@ -113,6 +114,7 @@ private:
     // any thread
     SharedQueue injection_;
     ThreadBed bed_;
+    Reclaimer reclaimer_;
     sync::atomic<uint64_t> foreign_spawned_{0};
     sync::atomic<uint32_t> quiet_waiters_{0};
     sync::atomic<uint32_t> quiet_word_{0}; // counts the times that all was quiet; waiters sleep on it

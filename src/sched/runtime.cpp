@@ -5,6 +5,8 @@
 #include "sched/pool.hpp"
 
 #include <algorithm>
+#include <cinttypes>
+#include <cstdio>
 #include <cstring>
 #include <new>
 #include <pthread.h>
@@ -13,7 +15,10 @@ namespace mc::sched {
 namespace {
 
 // A thread that owns no executor. Its task is on the registry's list through next and prev, since it is in no queue.
-struct ForeignThread : ThreadContext {};
+struct ForeignThread : ThreadContext {
+    explicit ForeignThread(uint32_t spread) noexcept : reader(spread) { foreign_reader = &reader; }
+    ForeignReader reader;
+};
 
 struct Registry {
     sync::mutex lifecycle; // executors start and stop; taken before mutex
@@ -50,6 +55,7 @@ void unlink_foreign(Task *task) noexcept {
 }
 
 void forget_foreign(ThreadContext *thread) noexcept {
+    end_all_readings(*thread);
     unlink_foreign(thread->running);
     thread->running->word.retire();
     task_slab().release(thread->running);
@@ -66,6 +72,7 @@ void thread_ends(void *slot) noexcept {
     }
     if (thread->executor != nullptr) {
         registry.owned.store(0, sync::relaxed);
+        end_all_readings(*thread);
         if (thread->running == thread->executor->owner())
             thread->executor->release_thread();
         else
@@ -117,13 +124,15 @@ ThreadContext *attach_owner(int32_t *status) noexcept {
 }
 
 ThreadContext *attach_foreign(int32_t *status) noexcept {
-    auto *thread = base::create<ForeignThread>();
-    Task *task = thread == nullptr ? nullptr : task_slab().acquire();
-    if (task == nullptr) {
-        base::destroy(thread);
+    Task *task = task_slab().acquire();
+    auto *thread = task == nullptr ? nullptr : base::create<ForeignThread>(task->slab_index);
+    if (thread == nullptr) {
+        if (task != nullptr)
+            task_slab().release(task);
         *status = MC_E_NOMEM;
         return nullptr;
     }
+    std::snprintf(thread->reader.name, sizeof thread->reader.name, "thread %" PRIu32, sync::thread_number());
     task->kind = Kind::foreign;
     task->executor = nullptr;
     task->id = 0;

@@ -4,7 +4,8 @@
 // Which runtime a call means: that of the calling task's executor, else the default one.
 //
 // Locks: the lifecycle mutex is held while executors start and stop. The registry's mutex, which may be taken under it,
-// guards ownership and the list of foreign threads; what is called under that is the slab, the allocator and the system.
+// guards ownership and the list of foreign threads; what is called under that is the slab, the list of pins, the allocator
+// and the system.
 #pragma once
 
 #include "sched/executor.hpp"

@@ -71,6 +71,12 @@ void publish_result(Task &task, int32_t result) noexcept {
     wake_joiners(claimed);
 }
 
+void end_forgotten_readings(const Task &task) noexcept {
+    base::log(MC_LOG_ERROR, MC_E_CONTEXT, "microthread %" PRIu64 " \"%s\" ended with an epoch pinned", task.id,
+              task.name);
+    end_all_readings(task.executor->thread());
+}
+
 void fiber_entry(fiber::Context *previous) noexcept {
     Task &task = *Executor::arrive_new(previous).running();
     const int32_t result = run_body(task);
@@ -78,6 +84,8 @@ void fiber_entry(fiber::Context *previous) noexcept {
         std::fprintf(stderr, "libmcrt: a microthread returned in a forked child; call _exit or exec there\n");
         std::abort();
     }
+    if (task.executor->thread().reading != 0)
+        end_forgotten_readings(task);
     publish_result(task, result);
     task.executor->finish_running();
 }

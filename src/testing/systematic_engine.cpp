@@ -24,6 +24,7 @@ namespace {
 constexpr std::size_t stack_bytes = 256 * 1024;
 constexpr std::size_t guard_bytes = 4096;
 constexpr unsigned fair_steps = 1000; // a thread that goes on for so long without cpu_relax is made to yield
+constexpr unsigned fair_phases = 64;  // how much later it is made to at most
 constexpr unsigned patience = 4;      // yields after which another thread's store no longer brings it back
 constexpr unsigned max_idle_rounds = 3;
 constexpr unsigned max_exit_calls = 4;
@@ -139,6 +140,7 @@ VirtualThread &Engine::make_thread(unsigned number, void (*fn)(void *), void *ar
     thread.label = nullptr;
     thread.stale_streak.clear();
     thread.steps_in_a_row = 0;
+    thread.made_to_yield = 0;
     thread.yields = 0;
     thread.event_count = 0;
     thread.state = Thread::State::ready;
@@ -248,8 +250,11 @@ void Engine::count_step() {
 
 void Engine::point() {
     count_step();
-    if (++current_->steps_in_a_row >= fair_steps) {
+    // Each time a step later, or a loop that keeps time with it would always be left at the same place: with the lock
+    // held that the others need, say.
+    if (++current_->steps_in_a_row >= fair_steps + current_->made_to_yield % fair_phases) {
         current_->steps_in_a_row = 0;
+        ++current_->made_to_yield;
         yielded_ |= self();
     }
     resume(next_thread(true));

@@ -72,7 +72,8 @@ struct VirtualThread {
     Stamp epoch = 0;                        // its own component of views, as it is newest
     std::vector<std::uint8_t> stale_streak; // by location: stale reads in a row
     unsigned steps_in_a_row = 0;
-    unsigned yields = 0; // since everybody else yielded or blocked
+    unsigned made_to_yield = 0; // how often in this run
+    unsigned yields = 0;        // since everybody else yielded or blocked
 
     // While it waits.
     const void *waits_on = nullptr;

@@ -283,6 +283,29 @@ Test(Twin, waiting_loops_end) {
     });
 }
 
+// Goal: a loop that polls under a lock, whatever its length, does not keep others from the lock for ever.
+Test(Twin, polling_loops_do_not_keep_others_away) {
+    for (int length = 3; length <= 20; ++length)
+        expect_pass({.preemptions = 0, .stale = 0, .spurious = 0, .max_steps = 100'000, .real_runs = 0}, [length] {
+            sync::atomic<uint32_t> lock{0};
+            sync::atomic<uint32_t> done{0};
+            Thread other([&] {
+                while (lock.load(sync::relaxed) != 0 || lock.exchange(1, sync::acquire) != 0)
+                    sync::thread_yield();
+                done.store(1, sync::relaxed);
+                lock.store(0, sync::release);
+            });
+            for (bool seen = false; !seen;) {
+                if (lock.exchange(1, sync::acquire) != 0)
+                    continue;
+                for (int i = 3; i < length; ++i)
+                    (void)done.load(sync::relaxed);
+                seen = done.load(sync::relaxed) != 0;
+                lock.store(0, sync::release);
+            }
+        });
+}
+
 // Goal: threads that wait for each other in loops are found.
 Test(Twin, a_livelock_is_found) {
     expect_fail({.max_steps = 2000}, "livelock", [] {
