@@ -72,14 +72,20 @@ MC_API void csp_schedule(void) MC_NOEXCEPT;
  * 1,024, or 0 for one for each processor that the process may use. The caller must own the runtime, or nobody; afterwards
  * it is a thread like any other. Returns 1; or 0, logged, with nothing changed: MC_E_BUSY (microthreads live, or there are
  * executors already, or another thread owns the runtime), MC_E_CONTEXT (on a microthread, inside tx), MC_E_LIMIT,
- * MC_E_INVAL (n below 0), MC_E_NOMEM, MC_E_SHUTDOWN, MC_E_FORKED.
+ * MC_E_INVAL (n below 0), MC_E_NOMEM, MC_E_SHUTDOWN.
+ *
+ * In a forked child, where every other call is MC_E_FORKED, this one and csp_shutdown_runtime begin anew, with a runtime of
+ * the child's own: call one of them before the child has other threads, on a stack that is no microthread's (else
+ * MC_E_CONTEXT). What the parent had made stays behind: its handles are stale, its endpoints' channels are dead and only
+ * good for being released, its microthreads never run, and their memory is not given back.
  * Blocks: thread (until the executors' threads have been made). Threads: owner. Calls back: no. */
 MC_API int csp_init_runtime(int n) MC_NOEXCEPT;
 
 /* Stops the executors, each when the microthread that it runs next gives it up: one that never does holds this up. The
  * caller owns the runtime afterwards, in single-processor mode, with all microthreads that are left, runnable or
  * blocked, and all timers. Without executors it does nothing. Logged, with nothing changed: MC_E_CONTEXT (on a microthread,
- * inside tx), MC_E_SHUTDOWN (the process exits from a microthread's stack), MC_E_FORKED.
+ * inside tx), MC_E_SHUTDOWN (the process exits from a microthread's stack). In a forked child: as csp_init_runtime, but
+ * the child goes on in single-processor mode.
  * Blocks: thread. Threads: any but executors. Calls back: no. */
 MC_API void csp_shutdown_runtime(void) MC_NOEXCEPT;
 

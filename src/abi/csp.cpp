@@ -37,6 +37,18 @@ int fail(const char *call, int32_t status) noexcept {
     return 0;
 }
 
+// The two calls that a forked child begins anew with. False, and logged: it can not from here.
+bool begin_anew_if_forked(const char *call) noexcept {
+    if (!mc::sched::forked())
+        return true;
+    const int32_t status = mc::sched::claim_new_beginning();
+    if (status != MC_OK)
+        return fail(call, status) != 0;
+    Channel::leave_behind_all();
+    mc::sched::begin_anew();
+    return true;
+}
+
 // Single-processor mode: the thread's context, if it may run the queue from here.
 bool may_run(const ThreadContext &thread, const char *call) noexcept {
     if (thread.executor != nullptr && thread.no_switch == 0)
@@ -171,6 +183,8 @@ void csp_schedule(void) noexcept {
 }
 
 int csp_init_runtime(int n) noexcept {
+    if (!begin_anew_if_forked("csp_init_runtime"))
+        return 0;
     ThreadContext *thread = enter_or_log("csp_init_runtime");
     if (thread == nullptr)
         return 0;
@@ -179,6 +193,8 @@ int csp_init_runtime(int n) noexcept {
 }
 
 void csp_shutdown_runtime(void) noexcept {
+    if (!begin_anew_if_forked("csp_shutdown_runtime"))
+        return;
     ThreadContext *thread = enter_or_log("csp_shutdown_runtime");
     const int32_t status = thread == nullptr ? MC_OK : mc::sched::stop_executors(*thread);
     if (status != MC_OK)

@@ -76,6 +76,16 @@ public:
         return reinterpret_cast<T *>(chunks_[place.chunk]) + place.offset;
     }
 
+    // In the child of a fork, while it has one thread: the lock is free again. What was free is left behind if somebody
+    // was in the middle of it.
+    void after_fork() noexcept {
+        if (!lock_.try_lock()) {
+            free_head_ = free_tail_ = nullptr;
+            free_count_ = 0;
+        }
+        lock_.unlock();
+    }
+
     uint32_t carved() const noexcept { return carved_.load(sync::acquire); }
 
 private:

@@ -5,6 +5,7 @@
 #include "csp/timer_source.hpp"
 
 #include <cstring>
+#include <new>
 
 namespace mc::csp {
 namespace {
@@ -220,6 +221,28 @@ bool Channel::set_name(const char *text) noexcept {
         return false;
     std::strncpy(name_, text == nullptr ? "" : text, sizeof name_ - 1);
     return true;
+}
+
+// Whoever was in the middle of something is not there. Elements and timer may be half changed, so they are leaked.
+void Channel::leave_behind() noexcept {
+    (void)lock_.try_lock();
+    for (Waiters *waiters : {&waiters_[writer_side], &waiters_[reader_side], &vultures_})
+        new (waiters) Waiters();
+    pins_ = 0;
+    elements_ = nullptr;
+    timer_ = nullptr;
+    special_ = closed_bit(writer_side) | closed_bit(reader_side);
+    if (generation.load(sync::relaxed) % 2 == 1)
+        (void)retire_handle(this);
+    lock_.unlock();
+}
+
+void Channel::leave_behind_all() noexcept {
+    channel_slab().after_fork();
+    for (uint32_t i = 0; i < channel_slab().carved(); ++i)
+        channel_slab().at(i)->leave_behind();
+    for (Side side : {writer_side, reader_side})
+        alive[side].store(0, sync::relaxed);
 }
 
 // --- messages ---

@@ -146,6 +146,10 @@ public:
     // Channels with this end alive, the library's own excepted.
     static int count(Side side) noexcept;
 
+    // In the child of a fork, while it has one thread: all channels that there are become dead ends. Their handles are
+    // stale, both sides are closed and nobody waits; endpoints may still be released.
+    static void leave_behind_all() noexcept;
+
 private:
     // Bits of special_: 0 is an open csp channel, which takes the short way.
     static constexpr uint8_t closed_bit(Side side) noexcept { return static_cast<uint8_t>(1u << side); }
@@ -161,6 +165,7 @@ private:
     void unlock_and_collect_garbage() noexcept;
     bool collectable() const noexcept;
     void finish_close(Side side, Waiters &woken) noexcept;
+    void leave_behind() noexcept;
 
     base::Spinlock lock_;
     uint8_t special_ = 0;    // guarded by lock_: closed_bit of each side, elements_bit

@@ -255,6 +255,9 @@ void overflow_thread_end(AltStack &self) {
     errno = saved;
 }
 
+void overflow_lock() { reporter.lock.lock(); }
+void overflow_unlock() { reporter.lock.unlock(); }
+
 void overflow_set_describe(DescribeOwner describe) {
     reporter.describe.store(describe, sync::release); // release: pairs with describe_owner's acquire
 }

@@ -51,6 +51,10 @@ void overflow_thread_end(AltStack &self);
 using DescribeOwner = bool (*)(void *owner, uint64_t *id, char *name);
 void overflow_set_describe(DescribeOwner describe);
 
+// Around a fork, see before_fork in stack.hpp.
+void overflow_lock();
+void overflow_unlock();
+
 // mc_fault_describe: MC_OK, MC_E_NOENT, MC_E_INVAL; buf has MC_FAULT_TEXT bytes. Async-signal-safe.
 int32_t fault_describe(const void *addr, char *buf);
 

@@ -56,6 +56,9 @@ void slab_record_give(Slab &slab) {
     registry.unused = &slab;
 }
 
+void slab_records_lock() { registry.lock.lock(); }
+void slab_records_unlock() { registry.lock.unlock(); }
+
 void slab_publish(Slab &slab, char *memory, uint32_t size_class) {
     const uint32_t version = slab.version.load(sync::relaxed);
     slab.version.store(version + 1, sync::relaxed);

@@ -64,6 +64,10 @@ struct Slab : SlabOwners {
 Slab *slab_record_take();
 void slab_record_give(Slab &slab);
 
+// Around a fork, see fiber::before_fork.
+void slab_records_lock();
+void slab_records_unlock();
+
 // From now on stack_find looks into it; from now on it does not.
 void slab_publish(Slab &slab, char *memory, uint32_t size_class);
 void slab_withdraw(Slab &slab);

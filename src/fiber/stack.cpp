@@ -109,6 +109,18 @@ __attribute__((no_sanitize("address", "thread"))) uint64_t stack_high_water(cons
     return static_cast<uint64_t>(end - first);
 }
 
+void before_fork() {
+    overflow_lock();
+    pools_lock();
+    slab_records_lock();
+}
+
+void after_fork() {
+    slab_records_unlock();
+    pools_unlock();
+    overflow_unlock();
+}
+
 // Half a rack, so that a fiber that comes and one that goes do not each cross the border.
 int32_t StackCache::acquire_slow(uint64_t size, Stack *out) {
     if (!size_ok(size))

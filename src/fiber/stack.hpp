@@ -90,6 +90,11 @@ uint64_t stack_high_water(const Stack &stack);
 // Gives back to the system all that is free in the pool (not what StackCaches hold).
 void stack_trim();
 
+// Around a fork: takes this room's locks, so that the child finds whole what they guard; gives them back, in both
+// processes.
+void before_fork();
+void after_fork();
+
 struct StackCounters {
     uint64_t slabs = 0;        // mapped now
     uint64_t bytes_mapped = 0; // address space of those

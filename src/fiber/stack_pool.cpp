@@ -356,6 +356,15 @@ void stack_trim() {
     }
 }
 
+void pools_lock() {
+    for (Pool &pool : pools)
+        pool.lock.lock();
+}
+void pools_unlock() {
+    for (Pool &pool : pools)
+        pool.lock.unlock();
+}
+
 StackCounters stack_counters() {
     StackCounters sum;
     for (uint32_t size_class = 0; size_class != kStackClasses; ++size_class) {

@@ -20,6 +20,10 @@ uint32_t pool_take(uint32_t size_class, uint32_t want, Stack *out);
 // Takes back stacks of one class.
 void pool_give(uint32_t size_class, const Stack *stacks, uint32_t count);
 
+// Around a fork, see fiber::before_fork.
+void pools_lock();
+void pools_unlock();
+
 // A slab's stack as its users see it.
 Stack slab_stack(Slab &slab, uint32_t index);
 

@@ -35,7 +35,9 @@ struct Registry {
 
 Registry registry;
 sync::atomic<Pool *> published{nullptr}; // registry.pool, for those who only wake or spawn
-sync::atomic<uint32_t> in_forked_child{0};
+enum : uint32_t { not_forked, fork_unseen, beginning_anew };
+sync::atomic<uint32_t> in_forked_child{not_forked};
+Pool *left_behind_pool = nullptr; // so that a leak checker sees what it holds
 
 void link_foreign(Task *task) noexcept {
     task->prev = nullptr;
@@ -83,10 +85,21 @@ void thread_ends(void *slot) noexcept {
 }
 
 #ifndef MC_SYS
-void child_after_fork() noexcept {
-    // The child has one thread and may find any of our locks taken; it uses nothing of ours.
-    in_forked_child.store(1, sync::relaxed);
+// What a lock guards that is taken here is whole in the child. It may find any other lock of ours taken, so until it
+// begins anew it uses nothing that has one.
+void before_fork() noexcept {
+    fiber::before_fork();
+    base::log_before_fork();
+}
+
+void parent_after_fork() noexcept {
     base::log_after_fork();
+    fiber::after_fork();
+}
+
+void child_after_fork() noexcept {
+    parent_after_fork();
+    in_forked_child.store(fork_unseen, sync::relaxed);
     sync::set_thread_slot(nullptr);
 }
 #endif
@@ -106,7 +119,7 @@ void hook_process() noexcept {
     fiber::overflow_set_describe(describe_task);
     sync::set_thread_exit_hook(thread_ends);
 #ifndef MC_SYS
-    pthread_atfork(base::log_before_fork, base::log_after_fork, child_after_fork);
+    pthread_atfork(before_fork, parent_after_fork, child_after_fork);
 #endif
 }
 
@@ -160,7 +173,42 @@ bool all_blocked(uint64_t *signature) noexcept {
 
 } // namespace
 
-bool forked() noexcept { return in_forked_child.load(sync::relaxed) != 0; }
+bool forked() noexcept { return in_forked_child.load(sync::acquire) != not_forked; } // acquire: pairs with begin_anew
+
+int32_t claim_new_beginning() noexcept {
+    fiber::StackInfo info;
+    if (fiber::stack_find(__builtin_frame_address(0), &info))
+        return MC_E_CONTEXT;
+    uint32_t expected = fork_unseen;
+    return in_forked_child.compare_exchange_strong(expected, beginning_anew, sync::acquire, sync::relaxed)
+               ? MC_OK
+               : MC_E_FORKED;
+}
+
+// The pool, its executors and their tasks stay where they are, for good: their threads are gone, and may have been in the
+// middle of anything.
+void begin_anew() noexcept {
+    task_slab().after_fork();
+    for_each_task([](Task &task) {
+        new (&task.join_lock) base::Spinlock();
+        new (&task.joiners) base::List<JoinWait>();
+        task.word.retire();
+        if (task.generation.load(sync::relaxed) % 2 == 1)
+            (void)base::retire_handle(&task);
+    });
+    new (&registry.lifecycle) sync::mutex();
+    new (&registry.mutex) sync::mutex();
+    left_behind_pool = registry.pool;
+    registry.pool = nullptr;
+    published.store(nullptr, sync::relaxed);
+    registry.owned.store(0, sync::relaxed);
+    registry.ended = false;
+    registry.foreign = nullptr;
+    registry.foreign_count = 0;
+    in_forked_child.store(not_forked, sync::release); // release: pairs with forked()
+}
+
+bool left_behind(const Task &task) noexcept { return TaskWord::phase_of(task.word.look()) == Phase::idle; }
 
 Pool *default_pool() noexcept { return published.load(sync::acquire); }
 

@@ -33,8 +33,15 @@ ThreadContext *take_over(ThreadContext *thread, int32_t *status) noexcept;
 // MC_OK, or MC_E_CONTEXT where a blocking call is not allowed (inside tx, on a step's stack).
 inline int32_t may_block(const ThreadContext &thread) noexcept { return thread.no_switch == 0 ? MC_OK : MC_E_CONTEXT; }
 
-// True in a forked child of a process that used the library.
+// True in a forked child of a process that used the library, until it has begun anew: claim_new_beginning is MC_OK once,
+// the caller leaves behind what the rooms above have, then begin_anew does the rest. MC_E_CONTEXT: on a microthread's
+// stack, which belongs to what is left behind. MC_E_FORKED: another thread is at it.
 bool forked() noexcept;
+int32_t claim_new_beginning() noexcept;
+void begin_anew() noexcept;
+
+// True for a microthread of before the fork, in a child that has begun anew.
+bool left_behind(const Task &task) noexcept;
 
 // Sleeps; MC_E_TIMEDOUT when the deadline has come, else why not.
 int32_t sleep_until(ThreadContext &thread, int64_t deadline_ns, Scope *scope) noexcept;

@@ -80,7 +80,7 @@ void end_forgotten_readings(const Task &task) noexcept {
 void fiber_entry(fiber::Context *previous) noexcept {
     Task &task = *Executor::arrive_new(previous).running();
     const int32_t result = run_body(task);
-    if (forked()) {
+    if (forked() || left_behind(task)) {
         std::fprintf(stderr, "libmcrt: a microthread returned in a forked child; call _exit or exec there\n");
         std::abort();
     }
