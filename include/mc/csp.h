@@ -69,7 +69,8 @@ MC_API int csp_run(void) MC_NOEXCEPT;
 MC_API void csp_schedule(void) MC_NOEXCEPT;
 
 /* Gives the runtime n executors, threads of its own that run the microthreads from then on, in parallel: n from 1 to
- * 1,024, or 0 for one for each processor that the process may use. The caller must own the runtime, or nobody; afterwards
+ * 1,024, or 0 for one for each processor that the process may use (by its affinity, and by the quota of its control
+ * group, rounded up). The caller must own the runtime, or nobody; afterwards
  * it is a thread like any other. Returns 1; or 0, logged, with nothing changed: MC_E_BUSY (microthreads live, or there are
  * executors already, or another thread owns the runtime), MC_E_CONTEXT (on a microthread, inside tx), MC_E_LIMIT,
  * MC_E_INVAL (n below 0), MC_E_NOMEM, MC_E_SHUTDOWN.

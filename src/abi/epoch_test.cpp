@@ -150,6 +150,52 @@ Test(EpochApi, the_owner_frees_while_it_runs, .timeout = 20) {
     thread.join();
 }
 
+// Goal: the owner that is held up while it waits tries again by itself.
+Test(EpochApi, the_owner_tries_again, .timeout = 20) {
+    World world;
+    Chan chan;
+    static csp_writer w;
+    w = chan.w;
+    sync::atomic<int> held{0};
+    PosixThread thread([&] {
+        pin();
+        held.store(1, sync::release);
+        const int64_t until = sync::now_ns() + 20 * MC_MS; // under a pin nothing waits
+        while (sync::now_ns() < until)
+            sync::thread_yield();
+        unpin();
+    });
+    while (held.load(sync::acquire) == 0)
+        sync::thread_yield();
+    mc_epoch_node node;
+    const auto send = [](void *, mc_epoch_node *) {
+        spawn_at_tail([] {
+            int value = 7;
+            cr_assert_eq(csp_send(w, &value), 1);
+        });
+    };
+    cr_assert_eq(mc_epoch_retire(0, &node, send, nullptr), MC_OK);
+    int value = 0;
+    cr_assert_eq(csp_recv_until(chan.r, &value, mc_after(15 * MC_SEC)), 1);
+    csp_schedule();
+}
+
+// Goal: so do executors that sleep when what held them up is gone, without a word from it.
+Test(EpochApi, executors_try_again, .timeout = 20) {
+    World world;
+    Many many(2);
+    sync::atomic<int> freed{0};
+    std::unique_ptr<Pinned> other(new Pinned());
+    retire_one(freed);
+    csp_sleep_until(mc_after(10 * unit));
+    cr_assert_eq(freed.load(sync::acquire), 0);
+    other.reset();
+    const int64_t end = sync::now_ns() + 10 * MC_SEC;
+    while (freed.load(sync::acquire) == 0 && sync::now_ns() < end) // no call, which could wake them
+        sync::thread_yield();
+    cr_assert_eq(freed.load(sync::acquire), 1);
+}
+
 // Goal: a free may do what a program does where nothing may block: send, spawn, retire; and the one who waits for that
 // is not told of a deadlock.
 Test(EpochApi, frees_call_back, .timeout = 20) {
@@ -305,7 +351,18 @@ Test(EpochApi, starts_and_stops_lose_nothing, .timeout = 60) {
         });
         retired += 2;
         join(task);
+        sync::atomic<int> stop{0};
+        for (int k = 0; k < 3; ++k)
+            (void)start([&] {
+                while (stop.load(sync::acquire) == 0)
+                    csp_yield();
+            });
+        csp_sleep_until(mc_after(MC_MS / 5));
+        retire_one(freed); // while executors work that are about to stop
+        ++retired;
         csp_shutdown_runtime();
+        stop.store(1, sync::release);
+        csp_schedule();
         if (i % 7 == 0)
             csp_run();
     }

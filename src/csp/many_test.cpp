@@ -1,4 +1,5 @@
 // Many executors, through the C functions: starting and stopping, who runs where, and what holds up whom.
+#include "base/cpus.hpp"
 #include "csp/test_many.hpp"
 
 #include <ctime>
@@ -109,7 +110,7 @@ Test(Many, as_many_as_processors) {
     World world;
     const Many many(0);
     atomic<int> here{0};
-    const int n = static_cast<int>(mc::sync::cpu_count());
+    const int n = static_cast<int>(mc::base::usable_cpus());
     for (int i = 0; i < n; ++i)
         spawn([&] {
             here.fetch_add(1, relaxed);
@@ -249,6 +250,40 @@ Test(Many, pinned_stay_and_others_move) {
     for (mc_task_t task : tasks)
         join(task);
     cr_assert_gt(moved.load(relaxed), 0);
+}
+
+// Goal: pinned microthreads of different executors that wake each other, and are woken by threads, stay where they are.
+Test(Many, pinned_stay_when_woken_from_elsewhere) {
+    World world;
+    const Many many(3);
+    Chan ping, pong;
+    std::vector<mc_task_t> tasks;
+    const int rounds = scaled(2000);
+    constexpr int pairs = 4;
+    for (int i = 0; i < pairs; ++i) {
+        tasks.push_back(start(
+            [&] {
+                const pid_t home = gettid();
+                for (int k = 0; k < rounds; ++k) {
+                    cr_assert_eq(ping.send(k), 1);
+                    cr_assert_geq(pong.receive(), 0);
+                    cr_assert(home == gettid());
+                }
+            },
+            MC_SPAWN_PINNED));
+        tasks.push_back(start(
+            [&] {
+                const pid_t home = gettid();
+                for (int k = 0; k < rounds; ++k) {
+                    cr_assert_geq(ping.receive(), 0);
+                    cr_assert_eq(pong.send(k), 1);
+                    cr_assert(home == gettid());
+                }
+            },
+            MC_SPAWN_PINNED));
+    }
+    for (mc_task_t task : tasks)
+        join(task);
 }
 
 // Goal: a microthread whose calls never block gives up its turn when its quantum is over, on one executor.

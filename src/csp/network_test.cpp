@@ -277,10 +277,41 @@ private:
     uint64_t next_ = 0;
 };
 
-size_t network(uint64_t seed, size_t microthreads, size_t threads, int steps) {
+// A microthread with any of the flags.
+template <class Body> void spawn_somehow(Random &random, Body body) {
+    constexpr uint32_t flags[] = {0, 0, 0, MC_SPAWN_PINNED, MC_SPAWN_LOW, MC_SPAWN_HIGH};
+    mc_spawn_options options = MC_SPAWN_OPTIONS_INIT;
+    options.flags = flags[random.below(6)];
+    const mc_task_fn run = [](void *argument) -> int32_t {
+        run_body<Body>(argument);
+        return 0;
+    };
+    cr_assert_eq(mc_spawn(0, run, new_body(std::move(body)), &options, nullptr), MC_OK);
+}
+
+// Lets the executors work until nobody is left, or those who are have done nothing for a while; or stops them in the
+// middle of it. What is left goes on alone.
+void run_executors(Random &random, const mc::sync::atomic<size_t> &ended) {
+    if (random.one_in(3)) {
+        csp_sleep_until(mc_after(static_cast<int64_t>(random.below(2'000'000))));
+        return csp_shutdown_runtime();
+    }
+    size_t before = SIZE_MAX;
+    for (int idle = 0; csp_run() != 0 && idle < 10;) { // a millisecond each
+        const size_t now = ended.load(mc::sync::relaxed);
+        idle = now == before ? idle + 1 : 0;
+        before = now;
+    }
+    csp_shutdown_runtime();
+}
+
+// executors: 0 is single-processor mode.
+size_t network(uint64_t seed, size_t microthreads, size_t threads, int steps, int executors) {
     running_seed = seed;
     World world;
     Random random(seed);
+    if (executors > 0)
+        cr_assert_eq(csp_init_runtime(executors), 1);
     Ledger ledger(microthreads + threads);
     std::vector<Channel> channels(2 + random.below(8));
     for (Channel &channel : channels) {
@@ -295,12 +326,15 @@ size_t network(uint64_t seed, size_t microthreads, size_t threads, int steps) {
     }
     std::list<Party> parties;
     std::list<PosixThread> running;
-    mc::sync::atomic<size_t> threads_left{threads};
+    mc::sync::atomic<size_t> threads_left{threads}, ended{0};
     for (size_t id = 0; id < microthreads + threads; ++id) {
         const bool is_thread = id >= microthreads;
         Party &party = parties.emplace_back(id, microthreads + threads, seed, is_thread, ledger, channels);
         if (!is_thread) {
-            spawn_at_tail([&party, steps] { party.run(steps); });
+            spawn_somehow(random, [&party, &ended, steps] {
+                party.run(steps);
+                ended.fetch_add(1, mc::sync::relaxed);
+            });
             continue;
         }
         running.emplace_back([&] {
@@ -308,6 +342,8 @@ size_t network(uint64_t seed, size_t microthreads, size_t threads, int steps) {
             threads_left.fetch_sub(1, mc::sync::acq_rel);
         });
     }
+    if (executors > 0)
+        run_executors(random, ended);
     while (threads_left.load(mc::sync::acquire) != 0)
         csp_sleep_until(mc_after(100'000));
     for (PosixThread &thread : running)
@@ -324,14 +360,19 @@ size_t network(uint64_t seed, size_t microthreads, size_t threads, int steps) {
     return ledger.balance();
 }
 
-void networks(uint64_t count, size_t microthreads, size_t threads, int steps) {
-    if (const char *seed = std::getenv("MC_TEST_SEED")) {
-        network(std::strtoull(seed, nullptr, 10), microthreads, threads, steps);
+// Executors: 0, or by turns from 1 to as many.
+void networks(uint64_t count, size_t microthreads, size_t threads, int steps, int executors = 0) {
+    const auto executors_of = [executors](uint64_t seed) {
+        return executors == 0 ? 0 : 1 + static_cast<int>(seed % static_cast<uint64_t>(executors));
+    };
+    if (const char *text = std::getenv("MC_TEST_SEED")) {
+        const uint64_t seed = std::strtoull(text, nullptr, 10);
+        network(seed, microthreads, threads, steps, executors_of(seed));
         return;
     }
     size_t received = 0;
     for (uint64_t seed = 1; seed <= count * mc::testing::scale(); ++seed)
-        received += network(seed, microthreads, threads, steps);
+        received += network(seed, microthreads, threads, steps, executors_of(seed));
     cr_assert_gt(received, count, "next to nothing was exchanged");
 }
 
@@ -343,6 +384,11 @@ Test(Network, of_microthreads_balances, .timeout = 60) { networks(200, 24, 0, 15
 // Goal: a pair, and a crowd.
 Test(Network, of_a_pair_balances, .timeout = 60) { networks(400, 2, 0, 200); }
 Test(Network, of_many_microthreads_balances, .timeout = 60) { networks(10, 300, 0, 100); }
+
+// Goal: networks on 1 to 8 executors balance, that are stopped in the middle now and then; with threads too.
+Test(Network, on_executors_balances, .timeout = 120) { networks(80, 24, 0, 150, 8); }
+Test(Network, of_a_crowd_on_executors_balances, .timeout = 120) { networks(8, 300, 0, 100, 8); }
+Test(Network, of_executors_and_threads_balances, .timeout = 120) { networks(80, 10, 4, 150, 8); }
 
 // Goal: networks of microthreads and threads balance, and of threads alone.
 Test(Network, of_microthreads_and_threads_balances, .timeout = 60) { networks(60, 8, 4, 150); }

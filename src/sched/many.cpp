@@ -1,5 +1,6 @@
 // An executor as one of many: what it runs next, where it looks for work, how it sleeps, and how it watches over others.
 // See executor.hpp, thread_bed.hpp and pool.hpp.
+#include "base/cpus.hpp"
 #include "sched/pool.hpp"
 #include "sched/runtime.hpp"
 #include "sched/switch.hpp"
@@ -237,7 +238,7 @@ bool Executor::linger() noexcept {
         if (pool_.work_to_be_seen()) // who published it may have counted on us
             return true;
     }
-    if (linger_ns_ < linger_min_ns || awake < 2 || awake > sync::cpu_count())
+    if (linger_ns_ < linger_min_ns || awake < 2 || awake > base::usable_cpus())
         return false;
     const int64_t until = std::min(driver_.now() + linger_ns_, timers_.earliest());
     do {

@@ -2,6 +2,8 @@
 // nobody frees it, all is blocked.
 #include "sched/test_pool.hpp"
 
+#include <functional>
+
 using namespace mc;
 using namespace mc::sched;
 using namespace mc::sched::testing;
@@ -27,6 +29,20 @@ struct Node : base::EpochNode {
 
 void retire_from_here(Node &node) { retire(here(), &node, Node::free); }
 
+// As explore_pool; but no sleeper wakes for no reason, which would hide that nobody woke it.
+void explore_sleepers(const char *name, uint64_t seeds, const std::function<void()> &body) {
+    mc::testing::expect_pass({.name = name,
+                              .search = mc::testing::Search::seeds,
+                              .stale = 0,
+                              .timeouts = 0,
+                              .spurious = 0,
+                              .max_steps = 60'000,
+                              .seeds = seeds * mc::testing::scale(),
+                              .isolate = true,
+                              .real_runs = 100},
+                             body);
+}
+
 // What lies in a shared place, for readers; whoever takes it out retires it.
 struct Place {
     explicit Place(Node &node) : found(&node) { node.content.set(1); }
@@ -47,21 +63,21 @@ struct Place {
 
 // Goal: a foreign thread's is freed by executors that sleep, or are about to.
 Test(ReclaimSys, sleepers_free_what_a_thread_retires, .timeout = 120) {
-    explore_pool("ReclaimSys/sleepers_free_what_a_thread_retires", 400, [] {
-        Node first;
-        Node second;
+    explore_sleepers("ReclaimSys/sleepers_free_what_a_thread_retires", 600, [] {
+        Node nodes[3];
         start_many(2);
-        retire_from_here(first);
-        first.wait();
-        retire_from_here(second);
-        second.wait();
+        for (Node &node : nodes) {
+            retire_from_here(node);
+            node.wait();
+            (void)sleep_until(here(), in_ns(200'000), nullptr); // all have gone to sleep, most likely
+        }
         stop_many();
     });
 }
 
 // Goal: a microthread's too, wherever it has run.
 Test(ReclaimSys, what_a_microthread_retires_is_freed, .timeout = 120) {
-    explore_pool("ReclaimSys/what_a_microthread_retires_is_freed", 400, [] {
+    explore_sleepers("ReclaimSys/what_a_microthread_retires_is_freed", 400, [] {
         Node node;
         start_many(2);
         const mc_task_t task = spawn_one([&] {
@@ -100,9 +116,9 @@ Test(ReclaimSys, not_under_a_reader, .timeout = 180) {
     });
 }
 
-// Goal: nor alone, where the owner and a thread read and the thread takes out while the owner frees.
-Test(ReclaimSys, not_under_a_reader_alone, .timeout = 180) {
-    explore_pool("ReclaimSys/not_under_a_reader_alone", 600, [] {
+// Goal: nor alone, where the owner reads, and a thread reads, takes out and frees.
+Test(ReclaimSys, not_under_the_owner_that_reads, .timeout = 180) {
+    explore_pool("ReclaimSys/not_under_the_owner_that_reads", 600, [] {
         Node node;
         Place place(node);
         (void)here(); // owner
@@ -110,15 +126,88 @@ Test(ReclaimSys, not_under_a_reader_alone, .timeout = 180) {
             [&] {
                 place.read();
                 place.take_out();
+                for (int i = 0; i < 3; ++i)
+                    (void)advance_epoch(here());
             },
             "other");
-        for (int i = 0; i < 2; ++i) {
+        for (int i = 0; i < 3; ++i)
             place.read();
-            (void)advance_epoch(here());
-        }
         other.join();
         for (int i = 0; i < 2; ++i)
             check(advance_epoch(here()) == MC_OK, "held up by nobody");
         check(node.freed.load(sync::relaxed) == 1, "not freed");
+    });
+}
+
+// Goal: nor under a thread, while the owner frees.
+Test(ReclaimSys, not_under_a_thread_that_reads, .timeout = 180) {
+    explore_pool("ReclaimSys/not_under_a_thread_that_reads", 600, [] {
+        Node node;
+        Place place(node);
+        (void)here(); // owner
+        mc::testing::Thread other(
+            [&] {
+                for (int i = 0; i < 3; ++i)
+                    place.read();
+            },
+            "other");
+        place.take_out();
+        for (int i = 0; i < 3; ++i)
+            (void)advance_epoch(here());
+        other.join();
+        for (int i = 0; i < 2; ++i)
+            check(advance_epoch(here()) == MC_OK, "held up by nobody");
+        check(node.freed.load(sync::relaxed) == 1, "not freed");
+    });
+}
+
+// Goal: the owner that waits for what only a free will do is not told of a deadlock, though the thread that has retired it
+// waits too by then.
+Test(ReclaimSys, a_free_is_no_deadlock, .timeout = 180) {
+    struct Opens : base::EpochNode {
+        Gate *gate = nullptr;
+        static void free(base::EpochNode *node) noexcept { static_cast<Opens *>(node)->gate->release(); }
+    };
+    explore_sleepers("ReclaimSys/a_free_is_no_deadlock", 1500, [] {
+        Gate mine;
+        Gate its;
+        Opens opens;
+        opens.gate = &mine;
+        (void)here(); // owner
+        mc::testing::Thread other(
+            [&] {
+                retire(here(), &opens, Opens::free);
+                check(its.acquire() == MC_OK, "woken for nothing");
+            },
+            "other");
+        check(mine.acquire() == MC_OK, "a deadlock, while a free is to come");
+        its.release();
+        other.join();
+    });
+}
+
+// Goal: the bell alone, with loads that read old values: who rings is heard.
+Test(ReclaimSys, the_bell_is_heard, .timeout = 60) {
+    mc::testing::expect_pass({.name = "ReclaimSys/the_bell_is_heard", .preemptions = 3, .stale = 3, .spurious = 0}, [] {
+        Reclaimer reclaimer;
+        base::EpochNode nodes[2];
+        const auto free = [](base::EpochNode *) noexcept {};
+        sync::atomic<uint32_t> woken{0};
+        mc::testing::Thread retires(
+            [&] {
+                for (base::EpochNode &node : nodes) {
+                    reclaimer.domain().retire(&node, free);
+                    if (reclaimer.ring())
+                        woken.fetch_add(1, sync::seq_cst);
+                }
+            },
+            "retires");
+        // An executor that goes to sleep as reclaim_before_sleep does, and lies down for good when it finds nothing.
+        const uint32_t before = woken.load(sync::acquire);
+        const bool sleeps = !reclaimer.pending() && !(reclaimer.silence() && reclaimer.pending());
+        retires.join();
+        if (sleeps)
+            check(woken.load(sync::relaxed) != before, "asleep with something to free, and nobody woke it");
+        check(reclaimer.domain().drain(sync::no_deadline), "not drained");
     });
 }

@@ -1,6 +1,7 @@
 #include "sched/runtime.hpp"
 
 #include "base/alloc.hpp"
+#include "base/cpus.hpp"
 #include "base/log.hpp"
 #include "sched/pool.hpp"
 
@@ -301,7 +302,7 @@ int32_t give_up_ownership(ThreadContext &thread) noexcept {
 
 int32_t start_executors(ThreadContext &thread, uint32_t n) noexcept {
     if (n == 0)
-        n = std::min(sync::cpu_count(), Pool::max_executors);
+        n = std::min(base::usable_cpus(), Pool::max_executors);
     if (n > Pool::max_executors)
         return MC_E_LIMIT;
     if (thread.executor != nullptr && thread.executor->many())
