@@ -28,6 +28,15 @@ public:
     virtual uint64_t random() noexcept = 0;
 };
 
+// Where executors get their drivers: one each, which lives as long as the process does, unless the executor can not be made
+// after all. make: null without memory. Called by the thread that makes the executor, under the registry's mutex.
+struct DriverSource {
+    Driver *(*make)(void *user, uint32_t index, uint64_t seed) noexcept;
+    void (*destroy)(void *user, Driver *driver) noexcept;
+    void *user;
+};
+extern const DriverSource futex_drivers; // driver.cpp
+
 // Sleeps on a futex; has no events of its own.
 class FutexDriver final : public Driver {
 public:

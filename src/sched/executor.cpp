@@ -37,40 +37,49 @@ TaskSlab &task_slab() noexcept {
     return slab;
 }
 
-Executor *Executor::create(Pool &pool, uint32_t index) noexcept {
-    void *memory = base::allocate(sizeof(Executor), alignof(Executor));
-    if (memory == nullptr)
-        return nullptr;
-    auto *executor = new (memory) Executor(pool, index, static_cast<uint64_t>(sync::now_ns()) + index);
-    Task *idle = task_slab().acquire();
-    Task *reclaim = task_slab().acquire();
-    if (idle == nullptr || reclaim == nullptr || fiber::stack_acquire(idle_stack_bytes, &idle->stack) != MC_OK) {
-        for (Task *task : {idle, reclaim})
+// The two tasks that an executor has for itself: its own context, and the step that frees what was retired.
+bool Executor::make_own_tasks() noexcept {
+    idle_ = task_slab().acquire();
+    reclaim_task_ = task_slab().acquire();
+    if (idle_ == nullptr || reclaim_task_ == nullptr ||
+        fiber::stack_acquire(idle_stack_bytes, &idle_->stack) != MC_OK) {
+        for (Task *task : {idle_, reclaim_task_})
             if (task != nullptr)
                 task_slab().release(task);
-        executor->~Executor();
-        base::deallocate(memory, sizeof(Executor), alignof(Executor));
-        return nullptr;
+        return false;
     }
-    idle->kind = Kind::idle;
-    idle->executor = executor;
-    fiber::context_make(idle->context(), idle->stack, idle_entry);
-    fiber::stack_set_owner(idle->stack, idle);
-    idle->id = 0;
-    std::strcpy(idle->name, "steps");
-    executor->idle_ = idle;
-    reclaim->kind = Kind::step;
-    reclaim->executor = executor;
-    reclaim->pinned = true;
-    reclaim->plain = reclaim_step;
-    reclaim->argument = executor;
-    reclaim->id = 0;
-    std::strcpy(reclaim->name, "reclaim");
-    executor->reclaim_task_ = reclaim;
-    std::snprintf(executor->reader_name_, sizeof executor->reader_name_, "executor %" PRIu32, index);
-    pool.reclaimer().domain().add(executor->reader_, executor->reader_name_);
-    executor->sleeper_.executor = executor;
-    return executor;
+    idle_->kind = Kind::idle;
+    idle_->executor = this;
+    fiber::context_make(idle_->context(), idle_->stack, idle_entry);
+    fiber::stack_set_owner(idle_->stack, idle_);
+    idle_->id = 0;
+    std::strcpy(idle_->name, "steps");
+    reclaim_task_->kind = Kind::step;
+    reclaim_task_->executor = this;
+    reclaim_task_->pinned = true;
+    reclaim_task_->plain = reclaim_step;
+    reclaim_task_->argument = this;
+    reclaim_task_->id = 0;
+    std::strcpy(reclaim_task_->name, "reclaim");
+    return true;
+}
+
+Executor *Executor::create(Pool &pool, uint32_t index) noexcept {
+    void *memory = base::allocate(sizeof(Executor), alignof(Executor));
+    Driver *driver = memory == nullptr ? nullptr : pool.make_driver(index);
+    if (driver != nullptr) {
+        auto *executor = new (memory) Executor(pool, index, driver);
+        if (executor->make_own_tasks()) {
+            std::snprintf(executor->reader_name_, sizeof executor->reader_name_, "executor %" PRIu32, index);
+            pool.reclaimer().domain().add(executor->reader_, executor->reader_name_);
+            executor->sleeper_.executor = executor;
+            return executor;
+        }
+        executor->~Executor();
+        pool.destroy_driver(driver);
+    }
+    base::deallocate(memory, sizeof(Executor), alignof(Executor));
+    return nullptr;
 }
 
 bool Executor::prepare_owner() noexcept {
@@ -91,7 +100,7 @@ bool Executor::prepare_owner() noexcept {
 void Executor::bind_thread() noexcept {
     owner_->word.start();
     fiber::context_adopt(owner_->context());
-    thread_ = ThreadContext{this, owner_, 0, UINT32_MAX, base::Prng(driver_.random())};
+    thread_ = ThreadContext{this, owner_, 0, UINT32_MAX, base::Prng(driver_->random())};
     fiber::overflow_thread_begin(alt_stack_);
     if (many_)
         reader_.online();
@@ -225,7 +234,7 @@ WakeReason park(ThreadContext &thread, Parking &parking) noexcept {
 
 void Executor::send(Task *task) noexcept {
     inbox_.push(task);
-    driver_.wake(); // after the push: see wake_word.hpp
+    driver_->wake(); // after the push: see wake_word.hpp
 }
 
 void Executor::enqueue(Task *task) noexcept {
@@ -252,7 +261,7 @@ int64_t Executor::timer_deadline() const noexcept {
 }
 
 void Executor::poll() noexcept {
-    const int64_t now = driver_.now();
+    const int64_t now = driver_->now();
     const int64_t elapsed = now - last_poll_ns_;
     last_poll_ns_ = now;
     if (elapsed > poll_period_ns)
@@ -261,7 +270,7 @@ void Executor::poll() noexcept {
         poll_interval_ = std::min(max_poll_interval, 2 * poll_interval_ + 1);
     switches_left_ = poll_interval_;
     fiber::overflow_thread_poll(alt_stack_);
-    driver_.poll();
+    driver_->poll();
     accept_all(inbox_.take_all());
     if (timers_.fire_due(now) != 0)
         last_fire_ns_ = now;
@@ -277,7 +286,7 @@ void Executor::arm(Timer &timer) noexcept {
     if (current() == &thread_)
         return;
     if (earliest)
-        driver_.wake();
+        driver_->wake();
     pool_.armed_from_outside(*this);
 }
 
@@ -285,7 +294,7 @@ bool Executor::run_once() noexcept {
     Task *self = thread_.running;
     poll();
     if (!queue_.others_to_run(self) && !timers_.empty()) {
-        driver_.park(timer_deadline());
+        driver_->park(timer_deadline());
         poll();
     }
     if (!queue_.holds_only(self)) // also to those in csp_schedule: they may find that they are done
@@ -359,9 +368,9 @@ void Executor::sleep_alone() noexcept {
         closed_check_ns_ = closed_looks_ != 0
                                ? first_closed_check_ns
                                : std::clamp(2 * closed_check_ns_, first_closed_check_ns, last_closed_check_ns);
-        until = driver_.now() + closed_check_ns_;
+        until = driver_->now() + closed_check_ns_;
     }
-    driver_.park(std::min(until, reclaim_at_ns_));
+    driver_->park(std::min(until, reclaim_at_ns_));
 }
 
 } // namespace mc::sched

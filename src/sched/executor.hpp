@@ -110,7 +110,7 @@ public:
     Task *running() const noexcept { return thread_.running; }
     Task *owner() const noexcept { return owner_; }
     TimerHeap &timers() noexcept { return timers_; }
-    Driver &driver() noexcept { return driver_; }
+    Driver &driver() noexcept { return *driver_; }
     TaskSlab::Cache &task_cache() noexcept { return task_cache_; }
     fiber::StackCache &stack_cache() noexcept { return stack_cache_; }
     fiber::AltStack &alt_stack() noexcept { return alt_stack_; }
@@ -145,7 +145,7 @@ public:
     void arm(Timer &timer) noexcept;
 
 private:
-    Executor(Pool &pool, uint32_t index, uint64_t seed) noexcept : driver_(seed), pool_(pool), index_(index) {}
+    Executor(Pool &pool, uint32_t index, Driver *driver) noexcept : driver_(driver), pool_(pool), index_(index) {}
     ~Executor() = default;
 
     void note_leaving(Task *self) noexcept;
@@ -176,6 +176,7 @@ private:
     Task *take_next_or_queued() noexcept;
     Task *take_pinned() noexcept;
     void begin_turn(Task *task) noexcept;
+    bool make_own_tasks() noexcept;
     bool prepare_owner() noexcept;
     void bind_thread() noexcept;
     static void thread_main(void *self) noexcept;
@@ -247,7 +248,6 @@ private:
     // any thread
     TimerHeap timers_;
     base::Inbox<Task, &Task::next> inbox_;
-    FutexDriver driver_;
     LocalQueue ring_;                      // runnable, may be stolen
     SharedQueue wheel_;                    // used up their quantum; one segment
     sync::atomic<Task *> next_{nullptr};   // set by us alone; taken by us, or by the sentry
@@ -259,6 +259,7 @@ private:
     sync::atomic<uint32_t> resting_{0};    // written by us
 
     // immutable
+    Driver *const driver_; // wake: any thread; else ours
     Pool &pool_;
     const uint32_t index_;
 };

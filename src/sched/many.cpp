@@ -183,7 +183,7 @@ void Executor::run(Task *task) noexcept {
         got_up_ = false;
         // Asleep it counted for nothing; should it hog now, nobody measures it for long.
         load_.store(std::max(load_.load(sync::relaxed), load_of_one), sync::relaxed);
-        if (Executor *sentry = pool_.bed().missing_sentry(driver_.now()))
+        if (Executor *sentry = pool_.bed().missing_sentry(driver_->now()))
             Pool::wake_up(*sentry);
     }
     if (task->kind == Kind::step)
@@ -240,7 +240,7 @@ bool Executor::linger() noexcept {
     }
     if (linger_ns_ < linger_min_ns || awake < 2 || awake > base::usable_cpus())
         return false;
-    const int64_t until = std::min(driver_.now() + linger_ns_, timers_.earliest());
+    const int64_t until = std::min(driver_->now() + linger_ns_, timers_.earliest());
     do {
         for (int i = 0; i < 32; ++i) {
             if (inbox_.maybe_nonempty() || pool_.injection().size() != 0 || pool_.stopping()) {
@@ -249,9 +249,9 @@ bool Executor::linger() noexcept {
             }
             sync::cpu_relax();
         }
-    } while (driver_.now() < until);
+    } while (driver_->now() < until);
     linger_ns_ /= 2;
-    return timers_.earliest() <= driver_.now();
+    return timers_.earliest() <= driver_->now();
 }
 
 // Announce, then look once more, then sleep: see thread_bed.hpp.
@@ -261,18 +261,18 @@ void Executor::rest() noexcept {
     resting_.store(1, sync::relaxed);
     reader_.offline();
     pool_.bed().lie_down(sleeper_, pool_.live(), pool_.timers_armed());
-    const int64_t began = driver_.now();
+    const int64_t began = driver_->now();
     if (!pool_.work_to_be_seen())
-        driver_.park(std::min(rest_until(), reclaim_at_ns_));
+        driver_->park(std::min(rest_until(), reclaim_at_ns_));
     const bool was_sentry = sleeper_.sentry;
     pool_.bed().get_up(sleeper_);
     reader_.online();
     resting_.store(0, sync::relaxed);
     got_up_ = true;
-    if (inbox_.maybe_nonempty() && driver_.now() - began < short_sleep_ns)
+    if (inbox_.maybe_nonempty() && driver_->now() - began < short_sleep_ns)
         linger_ns_ = linger_max_ns;
     // One that was woken to search is needed for that first, but a stream of small work must not keep it from looking.
-    if (was_sentry && (!sleeper_.searching || driver_.now() - pool_.coarse_now() >= sentry_period_ns))
+    if (was_sentry && (!sleeper_.searching || driver_->now() - pool_.coarse_now() >= sentry_period_ns))
         look_after_others();
 }
 
@@ -287,7 +287,7 @@ int64_t Executor::rest_until() noexcept {
         if (&other != this && (!others_awake || other.resting_.load(sync::relaxed) == 0))
             earliest = std::min(earliest, other.timers_.earliest());
     }
-    const int64_t now = driver_.now();
+    const int64_t now = driver_->now();
     const int64_t soon = now + sleeper_.period_ns;
     int64_t until = earliest;
     if (others_awake)
@@ -302,7 +302,7 @@ int64_t Executor::rest_until() noexcept {
 // --- the sentry ---
 
 void Executor::look_after_others() noexcept {
-    const int64_t now = driver_.now();
+    const int64_t now = driver_->now();
     pool_.set_coarse_now(now);
     bool took = false;
     const uint32_t live = pool_.live();

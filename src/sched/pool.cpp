@@ -8,8 +8,8 @@
 
 namespace mc::sched {
 
-Pool *Pool::create() noexcept {
-    Pool *pool = base::create<Pool>();
+Pool *Pool::create(const DriverSource &drivers) noexcept {
+    Pool *pool = base::create<Pool>(drivers);
     if (pool == nullptr)
         return nullptr;
     if (!pool->make_executors(1)) {

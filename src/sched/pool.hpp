@@ -36,8 +36,13 @@ public:
     static constexpr uint32_t max_executors = 1024;
 #endif
 
-    // With its first executor; null without memory.
-    static Pool *create() noexcept;
+    // With its first executor; null without memory. drivers stays as long as the pool.
+    static Pool *create(const DriverSource &drivers = futex_drivers) noexcept;
+
+    Driver *make_driver(uint32_t index) noexcept {
+        return drivers_.make(drivers_.user, index, static_cast<uint64_t>(sync::now_ns()) + index);
+    }
+    void destroy_driver(Driver *driver) noexcept { drivers_.destroy(drivers_.user, driver); }
 
     Executor &first() noexcept { return *executors_[0].load(sync::relaxed); }
     bool many() const noexcept { return many_.load(sync::relaxed) != 0; }
@@ -97,6 +102,8 @@ public:
     int64_t coarse_now() const noexcept { return coarse_now_.load(sync::relaxed); }
     void set_coarse_now(int64_t now) noexcept { coarse_now_.store(now, sync::relaxed); }
 
+    explicit Pool(const DriverSource &drivers) noexcept : drivers_(drivers) {}
+
 private:
     bool make_executors(uint32_t n) noexcept;
     bool start_thread(Executor &executor) noexcept;
@@ -105,6 +112,8 @@ private:
             wake_up(first());
     }
 
+    // immutable
+    const DriverSource &drivers_;
     // written under the lifecycle mutex, read by any thread
     sync::atomic<Executor *> executors_[max_executors] = {};
     sync::atomic<uint32_t> made_{0}; // executors that exist

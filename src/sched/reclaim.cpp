@@ -159,7 +159,7 @@ bool Executor::reclaim_before_sleep() noexcept {
         reclaim_at_ns_ = INT64_MAX;
         return index_ == 0 && reclaimer.silence() && reclaimer.pending();
     }
-    const int64_t now = driver_.now();
+    const int64_t now = driver_->now();
     if (reclaim_at_ns_ != INT64_MAX && now < reclaim_at_ns_)
         return false;
     if (reclaim()) {

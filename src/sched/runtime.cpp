@@ -26,6 +26,7 @@ struct Registry {
     sync::mutex mutex;
     // guarded by mutex
     Pool *pool = nullptr;
+    const DriverSource *drivers = &futex_drivers;
     // 1 while a thread owns the first executor, or all have threads of their own; read without the mutex by take_over
     sync::atomic<uint32_t> owned{0};
     bool ended = false;      // an executor's thread ended on a microthread's stack: the process is exiting
@@ -126,7 +127,7 @@ void hook_process() noexcept {
 
 ThreadContext *attach_owner(int32_t *status) noexcept {
     if (registry.pool == nullptr) {
-        registry.pool = Pool::create();
+        registry.pool = Pool::create(*registry.drivers);
         published.store(registry.pool, sync::release); // release: pairs with default_pool's acquire
     }
     if (registry.pool == nullptr || !registry.pool->first().adopt_thread()) {
@@ -210,6 +211,14 @@ void begin_anew() noexcept {
 }
 
 bool left_behind(const Task &task) noexcept { return TaskWord::phase_of(task.word.look()) == Phase::idle; }
+
+int32_t set_driver_source(const DriverSource &drivers) noexcept {
+    sync::lock_guard guard(registry.mutex);
+    if (registry.pool != nullptr)
+        return MC_E_BUSY;
+    registry.drivers = &drivers;
+    return MC_OK;
+}
 
 Pool *default_pool() noexcept { return published.load(sync::acquire); }
 

@@ -49,6 +49,10 @@ int32_t sleep_until(ThreadContext &thread, int64_t deadline_ns, Scope *scope) no
 // True when the pointer points into the stack that the calling thread runs on. thread may be null.
 bool on_own_stack(const ThreadContext *thread, const void *pointer) noexcept;
 
+// Executors of the default runtime get their drivers from there, which must stay; before its first use, else MC_E_BUSY. Any
+// thread.
+int32_t set_driver_source(const DriverSource &drivers) noexcept;
+
 // The default runtime, or null when nobody has needed it yet.
 Pool *default_pool() noexcept;
 // Its first executor, or null likewise.
