@@ -6,7 +6,10 @@
 
 #include <cstring>
 #include <memory>
+#include <sched.h>
 #include <stdexcept>
+#include <sys/resource.h>
+#include <unistd.h>
 #include <vector>
 
 using namespace mc;
@@ -61,15 +64,15 @@ struct Stalls {
     }
 };
 
-// A thread that holds a pin while it lives.
+// A thread that holds a pin while it lives; it may sleep then, but not in a call of ours.
 class Pinned {
 public:
-    Pinned()
-        : thread_([this] {
+    explicit Pinned(bool spins = true)
+        : thread_([this, spins] {
               pin();
               held_.store(1, sync::release);
               while (held_.load(sync::acquire) != 2)
-                  sync::thread_yield();
+                  (void)(spins ? sched_yield() : usleep(50'000));
               unpin();
           }) {
         while (held_.load(sync::acquire) == 0)
@@ -180,6 +183,28 @@ Test(EpochApi, the_owner_tries_again, .timeout = 20) {
     csp_schedule();
 }
 
+// Goal: while something holds them up, executors with nothing else to do sleep more and more.
+Test(EpochApi, held_up_executors_sleep, .timeout = 20) {
+    if (mc::testing::under_valgrind)
+        return;
+    World world;
+    Many many(3);
+    sync::atomic<int> freed{0};
+    {
+        Pinned other(false);
+        retire_one(freed);
+        csp_sleep_until(mc_after(100 * MC_MS));
+        rusage before, after;
+        cr_assert_eq(getrusage(RUSAGE_SELF, &before), 0);
+        csp_sleep_until(mc_after(1000 * MC_MS));
+        cr_assert_eq(getrusage(RUSAGE_SELF, &after), 0);
+        cr_assert_lt(after.ru_nvcsw - before.ru_nvcsw, 100, "waits of all threads in a second");
+        cr_assert_eq(freed.load(sync::acquire), 0);
+    }
+    barrier();
+    world.expected_lines = world.log.count(MC_E_BUSY);
+}
+
 // Goal: so do executors that sleep when what held them up is gone, without a word from it.
 Test(EpochApi, executors_try_again, .timeout = 20) {
     World world;
@@ -187,7 +212,7 @@ Test(EpochApi, executors_try_again, .timeout = 20) {
     sync::atomic<int> freed{0};
     std::unique_ptr<Pinned> other(new Pinned());
     retire_one(freed);
-    csp_sleep_until(mc_after(10 * unit));
+    csp_sleep_until(mc_after(100 * unit)); // longer than a sentry's period
     cr_assert_eq(freed.load(sync::acquire), 0);
     other.reset();
     const int64_t end = sync::now_ns() + 10 * MC_SEC;

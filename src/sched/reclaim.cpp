@@ -139,12 +139,13 @@ void Executor::reclaim_step(void *executor) noexcept {
     (void)self.reclaim();
 }
 
-// At a poll. The step is pinned: it is this executor's own, and is used again.
+// At a poll. The step is pinned: it is this executor's own, and is used again. With nothing to run it is not needed: then
+// reclaim_before_sleep has its pauses, while a step would count as work, which others wake up for.
 void Executor::look_for_garbage(int64_t now) noexcept {
     Reclaimer &reclaimer = pool_.reclaimer();
     if (many_)
         reader_.quiescent();
-    if (!reclaimer.pending() || reclaim_queued_ || !reclaimer.claim_turn(now))
+    if (thread_.running == idle_ || !reclaimer.pending() || reclaim_queued_ || !reclaimer.claim_turn(now))
         return;
     reclaim_queued_ = true;
     reclaim_task_->word.make_runnable();

@@ -75,6 +75,21 @@ Test(ReclaimSys, sleepers_free_what_a_thread_retires, .timeout = 120) {
     });
 }
 
+// Goal: the same when it comes at any moment while the last executor lies down, the bell still ringing from before.
+Test(ReclaimSys, who_lies_down_hears_the_bell, .timeout = 120) {
+    explore_pool_with_one_preemption("ReclaimSys/who_lies_down_hears_the_bell", [] {
+        Node first;
+        Node second;
+        start_many(1);
+        (void)sleep_until(here(), in_ns(200'000), nullptr); // it sleeps, and no wake-up is left over
+        retire_from_here(first);
+        first.wait();
+        retire_from_here(second);
+        second.wait();
+        stop_many();
+    });
+}
+
 // Goal: a microthread's too, wherever it has run.
 Test(ReclaimSys, what_a_microthread_retires_is_freed, .timeout = 120) {
     explore_sleepers("ReclaimSys/what_a_microthread_retires_is_freed", 400, [] {
