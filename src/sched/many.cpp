@@ -43,6 +43,7 @@ void Executor::thread_main(void *self) noexcept {
     auto &executor = *static_cast<Executor *>(self);
     executor.bind_thread();
     sync::set_thread_slot(&executor.thread_);
+    executor.pool_.count_live(executor.index_);
     while (Task *step = executor.queue_.head()) { // from before it had this thread
         executor.queue_.remove(step);
         executor.accept(step);
@@ -260,7 +261,7 @@ void Executor::rest() noexcept {
     load_.store(0, sync::relaxed);
     resting_.store(1, sync::relaxed);
     reader_.offline();
-    pool_.bed().lie_down(sleeper_, pool_.live(), pool_.timers_armed());
+    pool_.bed().lie_down(sleeper_, pool_.timers_armed());
     const int64_t began = driver_->now();
     if (!pool_.work_to_be_seen())
         driver_->park(std::min(rest_until(), reclaim_at_ns_));
@@ -294,7 +295,7 @@ int64_t Executor::rest_until() noexcept {
         until = std::min(std::max(earliest, now), soon);
     else if (earliest != INT64_MAX)
         until = std::max(earliest, now) + sleeper_.period_ns;
-    if (pool_.bed().announce_sentry_sleep(until, live))
+    if (pool_.bed().announce_sentry_sleep(until))
         until = std::min(until, soon);
     return std::min(until, timer_deadline());
 }

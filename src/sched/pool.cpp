@@ -33,12 +33,24 @@ bool Pool::make_executors(uint32_t n) noexcept {
     return true;
 }
 
-// The executor's words are ready before its thread is; it counts as live once it is sure to run.
+// The executor's words are ready before its thread is; it counts as live once it is sure to run: its thread and its
+// starter, who goes on to send it tasks, both say so. They are started in order, so the number only grows.
 bool Pool::start_thread(Executor &executor) noexcept {
     if (!executor.start_thread())
         return false;
-    live_.store(executor.index() + 1, sync::release); // release: pairs with live()
+    count_live(executor.index());
     return true;
+}
+
+// seq_cst: releases the executor to live(), and is the new executor's half of the thread bed's Dekker.
+void Pool::count_live(uint32_t index) noexcept {
+    uint32_t live = live_.load(sync::relaxed);
+    do {
+        if (live > index) {
+            (void)sync::dekker_observe(live_);
+            return;
+        }
+    } while (!live_.compare_exchange_weak(live, index + 1, sync::seq_cst, sync::relaxed));
 }
 
 int32_t Pool::start(uint32_t n) noexcept {

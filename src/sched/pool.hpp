@@ -49,7 +49,9 @@ public:
     bool stopping() const noexcept { return stopping_.load(sync::relaxed) != 0; }
 
     // The live-executor array: [0, live()).
-    uint32_t live() const noexcept { return live_.load(sync::acquire); } // acquire: pairs with publish
+    uint32_t live() const noexcept { return live_.load(sync::acquire); } // acquire: pairs with count_live
+    // An executor's thread, before it runs anything.
+    void count_live(uint32_t index) noexcept;
     Executor &at(uint32_t index) noexcept { return *executors_[index].load(sync::relaxed); }
 
     // n executors, 1 to max_executors, each with a thread. Nobody owns the first one. MC_OK or MC_E_NOMEM (none runs).
@@ -122,7 +124,7 @@ private:
     sync::atomic<uint32_t> stopping_{0};
     // any thread
     SharedQueue injection_;
-    ThreadBed bed_;
+    ThreadBed bed_{live_};
     Reclaimer reclaimer_;
     sync::atomic<uint64_t> foreign_spawned_{0};
     sync::atomic<uint32_t> quiet_waiters_{0};

@@ -22,16 +22,16 @@ bool ThreadBed::leave_search(Sleeper &me) noexcept {
     return unpack(word_.fetch_sub(1, sync::seq_cst)).searching == 1;
 }
 
-void ThreadBed::lie_down(Sleeper &me, uint32_t live, bool timers_armed) noexcept {
+void ThreadBed::lie_down(Sleeper &me, bool timers_armed) noexcept {
     base::SpinGuard guard(lock_);
-    MC_INVARIANT(!me.asleep, live);
+    MC_INVARIANT(!me.asleep, word_.load(sync::relaxed));
     me.asleep = true;
     sleepers_.push_front(&me);
     const uint64_t searcher = me.searching ? 1 : 0;
     me.searching = false;
     // seq_cst: Dekker, with work_is_available. The sources are looked at after this.
     const Counts before = unpack(word_.fetch_add(one_sleeper - searcher, sync::seq_cst));
-    const bool others_awake = before.sleeping + 1 < live;
+    const bool others_awake = before.sleeping + 1 < live_.load(sync::seq_cst); // Dekker, with who is new
     if (sentry_.load(sync::relaxed) == nullptr && (others_awake || timers_armed)) {
         sentry_until_.store(INT64_MIN, sync::relaxed); // not known yet
         sentry_.store(me.executor, sync::relaxed);

@@ -33,6 +33,9 @@
 // slept: it wakes a sleeper, which becomes sentry, or that sentry. (Dekker: the executor leaves the bed, then reads until
 // when the sentry sleeps; the sentry publishes that, then looks again whether somebody is awake.)
 //
+// A new executor is one that gets up: it counts itself in `live`, then looks for a sentry. Who lies down counts himself
+// asleep, then reads live.
+//
 // Rejected: waking a sleeper for each piece of work (a wake costs 20 to 35 microseconds); searching until work comes
 // (burns a core); a monitor thread beside the executors (one more thread to wake, and it can run nothing).
 #pragma once
@@ -68,6 +71,9 @@ public:
         uint32_t searching;
     };
 
+    // live: how many executors there are; grows by a seq_cst read-modify-write of each one's own, before it runs anything.
+    explicit ThreadBed(const sync::atomic<uint32_t> &live) noexcept : live_(live) {}
+
     // Whoever has just published work by a seq_cst read-modify-write. The sleeper to wake, or null: the caller ends its
     // sleep (Driver::wake), and it wakes up searching.
     [[nodiscard]] Executor *work_is_available() noexcept {
@@ -84,19 +90,21 @@ public:
     // True: it was the last, and a successor must be woken: see work_is_available.
     [[nodiscard]] bool leave_search(Sleeper &me) noexcept;
     // Announces the sleep. Afterwards the caller looks at every source, then sleeps or gets up.
-    void lie_down(Sleeper &me, uint32_t live, bool timers_armed) noexcept;
+    void lie_down(Sleeper &me, bool timers_armed) noexcept;
     void get_up(Sleeper &me) noexcept;
 
-    // For an executor that slept and has found work: whom to wake so that somebody watches over it, or null.
+    // For an executor that slept, or is new, and has found work: whom to wake so that somebody watches over it, or null.
     [[nodiscard]] Executor *missing_sentry(int64_t now) noexcept {
         if (Executor *sentry = sentry_.load(sync::relaxed))
             return sentry_until_.load(sync::seq_cst) > now + sentry_period_max_ns ? sentry : nullptr;
-        return counts().sleeping == 0 ? nullptr : wake_one();
+        // seq_cst: Dekker, between a new executor's count in live and lie_down
+        return unpack(word_.load(sync::seq_cst)).sleeping == 0 ? nullptr : wake_one();
     }
     // The sentry, before it sleeps. True: somebody is awake, whom it must not leave alone for so long.
-    [[nodiscard]] bool announce_sentry_sleep(int64_t until, uint32_t live) noexcept {
+    [[nodiscard]] bool announce_sentry_sleep(int64_t until) noexcept {
         (void)sync::dekker_publish(sentry_until_, until);
-        return unpack(word_.load(sync::seq_cst)).sleeping < live; // Dekker, with get_up and missing_sentry
+        // Dekker, with get_up, or a new executor's count in live, and missing_sentry
+        return unpack(word_.load(sync::seq_cst)).sleeping < live_.load(sync::seq_cst);
     }
 
     Counts counts() const noexcept { return unpack(word_.load(sync::relaxed)); }
@@ -108,6 +116,7 @@ private:
     }
     Executor *wake_one() noexcept;
 
+    const sync::atomic<uint32_t> &live_;
     base::Spinlock lock_;
     // guarded by lock_
     base::List<Sleeper> sleepers_; // the one that lay down last is woken first

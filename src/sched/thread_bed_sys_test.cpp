@@ -34,8 +34,9 @@ struct Counter {
 
 struct World {
     const uint32_t live;
-    const bool timers_armed; // somebody's, due in an age
-    ThreadBed bed;
+    const bool timers_armed;      // somebody's, due in an age
+    sync::atomic<uint32_t> count; // what the bed reads of live
+    ThreadBed bed{count};
     Sleeper sleepers[most];
     WakeWord words[most];
     sync::atomic<uint32_t> work{0};
@@ -50,7 +51,7 @@ struct World {
     uint32_t meet = 0;  // each piece waits until so many have been taken: that many executors must be up at once
     bool hog = false;   // each piece waits until a sentry has seen it
 
-    explicit World(uint32_t n, bool timers = false) : live(n), timers_armed(timers) {
+    explicit World(uint32_t n, bool timers = false) : live(n), timers_armed(timers), count(n) {
         for (uint32_t i = 0; i < n; ++i)
             sleepers[i].executor = name(i);
     }
@@ -102,12 +103,12 @@ struct World {
             return sync::no_deadline;
         const int64_t soon = sync::now_ns() + me.period_ns;
         const int64_t until = bed.counts().sleeping < live ? soon : sync::no_deadline;
-        return bed.announce_sentry_sleep(until, live) ? soon : until;
+        return bed.announce_sentry_sleep(until) ? soon : until;
     }
 
     void rest(uint32_t i) {
         Sleeper &me = sleepers[i];
-        bed.lie_down(me, live, timers_armed);
+        bed.lie_down(me, timers_armed);
         if (me.sentry)
             check(sentries.fetch_add(1, sync::relaxed) == 0, "two sentries");
         if (work.load(sync::seq_cst) == 0) {
@@ -238,8 +239,8 @@ Test(ThreadBedSys, a_stop_wakes_all, .timeout = 120) {
 Test(ThreadBedSys, two_publishers_wake_one) {
     testing::expect_pass({.name = "ThreadBedSys/two_publishers_wake_one"}, [] {
         World world(2);
-        world.bed.lie_down(world.sleepers[0], 2, false);
-        world.bed.lie_down(world.sleepers[1], 2, false);
+        world.bed.lie_down(world.sleepers[0], false);
+        world.bed.lie_down(world.sleepers[1], false);
         sync::atomic<uint32_t> woken{0};
         const auto publish = [&] {
             (void)world.work.fetch_add(1, sync::seq_cst);
@@ -259,7 +260,7 @@ Test(ThreadBedSys, woken_while_getting_up) {
     testing::expect_pass({.name = "ThreadBedSys/woken_while_getting_up"}, [] {
         World world(2);
         Sleeper &me = world.sleepers[0];
-        world.bed.lie_down(me, 2, false);
+        world.bed.lie_down(me, false);
         bool woken = false;
         Thread waker([&] { woken = world.bed.work_is_available() != nullptr; }, "waker");
         world.bed.get_up(me);
@@ -277,11 +278,11 @@ Test(ThreadBedSys, the_sentry_sees_who_is_up_or_is_woken) {
     for (const bool woken : {false, true})
         testing::expect_pass({.name = "ThreadBedSys/the_sentry_sees_who_is_up_or_is_woken"}, [woken] {
             World world(2, true);
-            world.bed.lie_down(world.sleepers[1], 2, false); // sentry, since the other one is up
-            world.bed.lie_down(world.sleepers[0], 2, false); // not
+            world.bed.lie_down(world.sleepers[1], false); // sentry, since the other one is up
+            world.bed.lie_down(world.sleepers[0], false); // not
             bool short_sleep = false;
             bool told = false;
-            Thread sentry([&] { short_sleep = world.bed.announce_sentry_sleep(INT64_MAX, 2); }, "sentry");
+            Thread sentry([&] { short_sleep = world.bed.announce_sentry_sleep(INT64_MAX); }, "sentry");
             if (woken)
                 check(world.bed.work_is_available() == World::name(0), "another one");
             world.bed.get_up(world.sleepers[0]);
@@ -289,4 +290,42 @@ Test(ThreadBedSys, the_sentry_sees_who_is_up_or_is_woken) {
             sentry.join();
             check(short_sleep || told, "nobody watches");
         });
+}
+
+// Goal: an executor that is new, and finds work at once, while the only other one lies down: one of the two sees the
+// other. No clock: now is 0.
+Test(ThreadBedSys, who_is_new_is_watched) {
+    testing::expect_pass({.name = "ThreadBedSys/who_is_new_is_watched"}, [] {
+        World world(2, true);
+        world.count.store(1, sync::relaxed);
+        Sleeper &me = world.sleepers[0];
+        bool watches = false;
+        Thread sleeps(
+            [&] {
+                world.bed.lie_down(me, false);
+                watches = me.sentry && world.bed.announce_sentry_sleep(INT64_MAX);
+            },
+            "sleeps");
+        (void)world.count.fetch_add(1, sync::seq_cst);
+        const bool told = world.bed.missing_sentry(0) == World::name(0);
+        sleeps.join();
+        check(watches || told, "nobody watches");
+    });
+}
+
+// Goal: the same when timers were armed, so that the other one is sentry already, for long.
+Test(ThreadBedSys, who_is_new_is_watched_by_a_sentry) {
+    testing::expect_pass({.name = "ThreadBedSys/who_is_new_is_watched_by_a_sentry"}, [] {
+        World world(2, true);
+        world.count.store(1, sync::relaxed);
+        Sleeper &me = world.sleepers[0];
+        world.bed.lie_down(me, true);
+        check(me.sentry, "no sentry");
+        bool watches = false;
+        Thread sleeps([&] { watches = world.bed.announce_sentry_sleep(INT64_MAX); }, "sleeps");
+        (void)world.count.fetch_add(1, sync::seq_cst);
+        const bool told = world.bed.missing_sentry(0) == World::name(0);
+        sleeps.join();
+        check(watches || told, "nobody watches");
+    });
 }

@@ -9,7 +9,8 @@ namespace {
 
 struct Bed {
     static constexpr uint32_t live = 3;
-    ThreadBed bed;
+    mc::sync::atomic<uint32_t> count{live};
+    ThreadBed bed{count};
     Sleeper sleepers[live];
 
     Bed() {
@@ -17,7 +18,7 @@ struct Bed {
             sleepers[i].executor = name(i);
     }
     static Executor *name(uint32_t i) { return reinterpret_cast<Executor *>(uintptr_t{64} * (i + 1)); }
-    void lie_down(uint32_t i, bool timers = false) { bed.lie_down(sleepers[i], live, timers); }
+    void lie_down(uint32_t i, bool timers = false) { bed.lie_down(sleepers[i], timers); }
     void expect(uint32_t sleeping, uint32_t searching) {
         cr_assert_eq(bed.counts().sleeping, sleeping);
         cr_assert_eq(bed.counts().searching, searching);
@@ -97,8 +98,9 @@ Test(ThreadBed, who_is_sentry) {
         cr_assert(bed.bed.leave_search(bed.sleepers[1]));
         Sleeper alone;
         alone.executor = Bed::name(9);
-        ThreadBed empty;
-        empty.lie_down(alone, 1, timers); // nobody else
+        mc::sync::atomic<uint32_t> one{1};
+        ThreadBed empty{one};
+        empty.lie_down(alone, timers); // nobody else
         cr_assert_eq(alone.sentry, timers);
     }
 }
@@ -109,11 +111,11 @@ Test(ThreadBed, a_sentry_is_missing) {
     cr_assert_null(bed.bed.missing_sentry(0)); // nobody sleeps
     bed.lie_down(0);                           // sentry
     cr_assert_null(bed.bed.missing_sentry(0)); // not known yet until when: it looks again itself
-    cr_assert(bed.bed.announce_sentry_sleep(sentry_period_ns, Bed::live));
+    cr_assert(bed.bed.announce_sentry_sleep(sentry_period_ns));
     cr_assert_null(bed.bed.missing_sentry(0));
     bed.lie_down(1);
     bed.lie_down(2);
-    cr_assert_not(bed.bed.announce_sentry_sleep(INT64_MAX, Bed::live));
+    cr_assert_not(bed.bed.announce_sentry_sleep(INT64_MAX));
     cr_assert_eq(bed.bed.missing_sentry(0), Bed::name(0));
     bed.bed.get_up(bed.sleepers[0]);
     cr_assert_eq(bed.bed.missing_sentry(0), Bed::name(2)); // any sleeper
