@@ -122,3 +122,36 @@ Test(PoolWatchSys, what_was_sent_to_who_hogs_is_run, .timeout = 120) {
         stop_many();
     });
 }
+
+// Goal: who hogs an executor that has only just come into being is watched too.
+Test(PoolWatchSys, who_is_new_and_hogs_is_watched, .timeout = 240) {
+    // From a little before the seed that finds it when an executor runs before it counts.
+    explore_pool(
+        "PoolWatchSys/who_is_new_and_hogs_is_watched", 400,
+        [] {
+            (void)here(); // owner
+            mc::testing::Thread other(
+                [] {
+                    (void)here();
+                    while (!default_pool()->many())
+                        sync::thread_yield();
+                    sync::atomic<uint32_t> ran{0};
+                    const mc_task_t both = spawn_one([&] {
+                        const mc_task_t late = spawn_one([&] {
+                            const int32_t status = sleep_until(here(), in_ns(3'000), nullptr);
+                            tell(ran);
+                            return status;
+                        });
+                        yield();
+                        keep_until(ran);
+                        return result_of(late);
+                    });
+                    check(result_of(both) == MC_E_TIMEDOUT, "not late");
+                },
+                "other");
+            start_many(2);
+            other.join();
+            stop_many();
+        },
+        14'600);
+}

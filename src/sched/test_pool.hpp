@@ -6,13 +6,14 @@
 
 namespace mc::sched::testing {
 
-inline void explore_pool(const char *name, uint64_t seeds, const std::function<void()> &body) {
+inline void explore_pool(const char *name, uint64_t seeds, const std::function<void()> &body, uint64_t first_seed = 1) {
     mc::testing::expect_pass({.name = name,
                               .search = mc::testing::Search::seeds,
                               .stale = 0, // loops that poll would go on with old values
                               .timeouts = 0,
                               .max_steps = 60'000,
                               .seeds = seeds * mc::testing::scale(),
+                              .first_seed = first_seed,
                               .isolate = true,
                               .real_runs = 100},
                              body);
