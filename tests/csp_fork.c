@@ -184,6 +184,36 @@ static void join_all(pthread_t *threads) {
             csp_sleep_until(mc_after(MC_MS));
 }
 
+/* A child that would return into a send of its parent's can not begin anew. */
+static void fork_in_tx(void *source, void *destination) {
+    (void)source, (void)destination;
+    const pid_t pid = fork();
+    if (pid == 0) {
+        CHECK_EQ(csp_init_runtime(1), 0);
+        csp_shutdown_runtime();
+        CHECK_EQ(csp_send(w, NULL), MC_E_FORKED);
+        _exit(5);
+    }
+    int status = 0;
+    CHECK(pid > 0 && waitpid(pid, &status, 0) == pid);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 5);
+}
+
+static int32_t receive_once(void *reader) { return csp_recv(reader, NULL); }
+
+static void fork_in_a_callback(void) {
+    csp_writer to;
+    csp_reader from;
+    mc_task_t task = 0;
+    CHECK_EQ(csp_chan(&to, &from, fork_in_tx), 1);
+    CHECK_EQ(mc_spawn(0, receive_once, from, NULL, &task), MC_OK);
+    csp_yield();
+    CHECK_EQ(csp_send(to, NULL), 1); /* tx runs on this stack */
+    CHECK_EQ(mc_join(task, MC_FOREVER, NULL), MC_OK);
+    csp_writer_release(to);
+    csp_reader_release(from);
+}
+
 int main(void) {
     if (SANITIZED || getenv("LD_PRELOAD") != NULL)
         return SKIPPED; /* checkers' own locks are not made for a fork among threads; Valgrind counts the others' as leaks */
@@ -192,6 +222,7 @@ int main(void) {
     CHECK_EQ(mc_chan_create(0, sizeof(int), 4, NULL, NULL, &elements), MC_OK);
     start_all(threads);
     CHECK_EQ(mc_spawn(0, wait_for_go, NULL, NULL, &parents_task), MC_OK);
+    fork_in_a_callback();
     fork_often(0); /* in single-processor mode */
     atomic_store(&stop, 1);
     join_all(threads);

@@ -76,9 +76,10 @@ MC_API void csp_schedule(void) MC_NOEXCEPT;
  * MC_E_INVAL (n below 0), MC_E_NOMEM, MC_E_SHUTDOWN.
  *
  * In a forked child, where every other call is MC_E_FORKED, this one and csp_shutdown_runtime begin anew, with a runtime of
- * the child's own: call one of them before the child has other threads, on a stack that is no microthread's (else
- * MC_E_CONTEXT). What the parent had made stays behind: its handles are stale, its endpoints' channels are dead and only
- * good for being released, its microthreads never run, and their memory is not given back.
+ * the child's own: call one of them before the child has other threads, on a stack that is no microthread's, and not
+ * within a function that the library has called (else MC_E_CONTEXT). What the parent had made stays behind: its handles are stale, its endpoints' channels are dead and only
+ * good for being released, its microthreads never run, what it retired (mc/epoch.h) is not
+ * freed, pins and hooks are gone, and the memory of all that is not given back.
  * Blocks: thread (until the executors' threads have been made). Threads: owner. Calls back: no. */
 MC_API int csp_init_runtime(int n) MC_NOEXCEPT;
 

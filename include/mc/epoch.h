@@ -39,7 +39,8 @@ MC_API int32_t mc_epoch_unpin(mc_runtime_t rt) MC_NOEXCEPT;
 /* Has free(user, node) called, once, when nobody who has pinned can still read the node. The caller has unlinked it:
  * nobody who begins to look now can find it. With or without a pin, and from within a free too. `free` is called on an
  * executor's own stack (64 KiB), or on that of whoever calls mc_epoch_advance or mc_epoch_barrier; with no lock held; calls
- * that would block are MC_E_CONTEXT there. What is left at the process's end is not freed: see mc_epoch_barrier. In
+ * that would block are MC_E_CONTEXT there, and a pin is ended with the call, which the log is told. One that retires its node
+ * again, always, keeps an executor busy. What is left at the process's end is not freed: see mc_epoch_barrier. In
  * single-processor mode nothing is freed while the owner does not run the runtime.
  * MC_E_INVAL: NULL node or free.
  * Blocks: never. Threads: any. Calls back: free, later. */
@@ -63,8 +64,8 @@ MC_API int32_t mc_epoch_barrier(mc_runtime_t rt, int64_t deadline_ns) MC_NOEXCEP
  * Blocks: never. Threads: any. Calls back: hook, later. */
 MC_API int32_t mc_epoch_set_hook(mc_runtime_t rt, void (*hook)(void *user, uint64_t epoch), void *user) MC_NOEXCEPT;
 
-/* What holds up the freeing. EXECUTOR: one whose microthread has been running since without a call that could switch.
- * PIN: a thread of the program's that has pinned. CALLBACK: a hook or a free that has not returned. */
+/* What holds up the freeing. EXECUTOR: one whose microthread has been running since without a call that could switch; in
+ * single-processor mode, one that a task of the owner's has pinned. PIN: another thread of the program's that has pinned. CALLBACK: a hook or a free that has not returned. */
 enum { MC_EPOCH_STALL_EXECUTOR = 0, MC_EPOCH_STALL_PIN = 1, MC_EPOCH_STALL_CALLBACK = 2 };
 
 /* Given to a callback, for its time; from later libraries perhaps longer than this. */
@@ -72,12 +73,12 @@ typedef struct mc_epoch_stall {
     uint32_t struct_size;
     uint32_t kind;  /* MC_EPOCH_STALL_* */
     uint64_t epoch; /* which it has seen */
-    int64_t age_ns; /* since the last advance */
+    int64_t age_ns; /* since an advance first failed for it; of a CALLBACK, since the advance that it belongs to */
     char name[32];  /* such as "executor 3" or "thread 4711" (the system's number) */
 } mc_epoch_stall;
 
-/* Calls each(user, stall) for everything that holds up the freeing, if something waits to be freed and the last advance is
- * min_age_ns ago or more; for the first 8 of them. The log is told by itself of what holds it up for a second
+/* Calls each(user, stall) for everything that has held up the freeing for min_age_ns or more, counted from the first advance
+ * that failed for it; for the first 8 of them. The log is told by itself of what holds it up for a second
  * (MC_LOG_WARNING, MC_E_BUSY). MC_E_INVAL: NULL each.
  * Blocks: never. Threads: any. Calls back: each, on the caller's stack. */
 MC_API int32_t mc_epoch_each_stall(mc_runtime_t rt, int64_t min_age_ns,

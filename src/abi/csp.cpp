@@ -153,10 +153,11 @@ int csp_run(void) noexcept {
     mc::sched::Pool &pool = *mc::sched::default_pool();
     if (!pool.many())
         return may_run(*thread, "csp_run") && thread->executor->run_once() ? 1 : 0;
+    if (thread->no_switch != 0)
+        return fail("csp_run", MC_E_CONTEXT);
     if (thread->executor == nullptr)
         return pool.wait_quiet(mc_after(MC_MS)) ? 0 : 1;
-    if (thread->no_switch == 0)
-        thread->executor->yield();
+    thread->executor->yield();
     return 1; // the caller is left
 }
 

@@ -21,7 +21,7 @@ struct Node : EpochNode {
     void (*given)(void *, mc_epoch_node *);
     void *user;
 };
-static_assert(sizeof(Node) <= sizeof(mc_epoch_node) && alignof(Node) <= alignof(mc_epoch_node));
+static_assert(sizeof(Node) <= sizeof(mc_epoch_node) && alignof(Node) == alignof(void *));
 static_assert(sizeof(mc_epoch_node) == 32 && sizeof(mc_epoch_stall) == 56);
 static_assert(sizeof EpochStall{}.name == sizeof mc_epoch_stall{}.name);
 static_assert(static_cast<int>(EpochStall::Kind::reader) == MC_EPOCH_STALL_EXECUTOR &&

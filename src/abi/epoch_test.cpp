@@ -110,6 +110,8 @@ Test(EpochApi, a_pin_holds_up_the_free, .timeout = 20) {
 Test(EpochApi, executors_free_by_themselves, .timeout = 120) {
     World world;
     for (const int n : executor_counts) {
+        if (mc::testing::under_valgrind && n > 3)
+            break; // it runs one thread at a time, and not in turn: of many that never wait some do not get on
         Many many(n);
         sync::atomic<int> freed{0};
         int retired = 0;
@@ -121,6 +123,8 @@ Test(EpochApi, executors_free_by_themselves, .timeout = 120) {
         }
         join(start([&] { retire_one(freed); }));
         wait_until([&] { return freed.load(sync::acquire) == retired + 1; });
+        if (mc::testing::under_valgrind)
+            continue; // it runs one thread at a time, and not in turn: of those that never wait some do not get on
         sync::atomic<int> stop{0};
         std::vector<mc_task_t> busy;
         for (int i = 0; i < 2 * n; ++i)
@@ -151,6 +155,50 @@ Test(EpochApi, the_owner_frees_while_it_runs, .timeout = 20) {
     });
     csp_schedule();
     thread.join();
+}
+
+// Goal: the owner that runs the queue, with sleepers alone in it, frees what is retired meanwhile, again and again.
+Test(EpochApi, the_owner_frees_while_it_schedules, .timeout = 20) {
+    World world;
+    sync::atomic<int> freed{0};
+    sync::atomic<int> late{0};
+    spawn_at_tail([] { csp_sleep_until(mc_after(3 * MC_SEC)); });
+    PosixThread thread([&] {
+        for (int i = 1; i <= 3; ++i) {
+            retire_one(freed);
+            const int64_t end = mc_after(800 * MC_MS);
+            while (freed.load(sync::acquire) != i && mc_now() < end)
+                usleep(1000);
+            late.fetch_add(freed.load(sync::acquire) != i, sync::relaxed);
+            usleep(5000);
+        }
+    });
+    csp_schedule();
+    cr_assert_eq(late.load(sync::acquire), 0);
+    cr_assert_eq(freed.load(sync::acquire), 3);
+}
+
+// Goal: a free that leaves something pinned is told of, and holds up nobody.
+Test(EpochApi, a_free_that_pins, .timeout = 20) {
+    World world;
+    mc_epoch_node node;
+    const auto pins = [](void *, mc_epoch_node *) { pin(); };
+    cr_assert_eq(mc_epoch_retire(0, &node, pins, nullptr), MC_OK);
+    barrier();
+    cr_assert_eq(mc_epoch_retire(0, &node, pins, nullptr), MC_OK);
+    wait_until([&] { return world.log.count(MC_E_CONTEXT) == 2; });
+    {
+        Many many(2);
+        cr_assert_eq(mc_epoch_retire(0, &node, pins, nullptr), MC_OK);
+        wait_until([&] { return world.log.count(MC_E_CONTEXT) == 3; });
+        Chan chan;
+        const mc_task_t task = start([&] { cr_assert_eq(chan.receive(), 5); });
+        cr_assert_eq(chan.send(5), 1);
+        join(task);
+    }
+    cr_assert_eq(mc_epoch_unpin(0), MC_E_INVAL);
+    cr_assert_eq(world.log.count(MC_E_CONTEXT), 3);
+    world.expected_lines = 3;
 }
 
 // Goal: the owner that is held up while it waits tries again by itself.
@@ -219,6 +267,7 @@ Test(EpochApi, executors_try_again, .timeout = 20) {
     while (freed.load(sync::acquire) == 0 && sync::now_ns() < end) // no call, which could wake them
         sync::thread_yield();
     cr_assert_eq(freed.load(sync::acquire), 1);
+    world.expected_lines = world.log.count(MC_E_BUSY);
 }
 
 // Goal: a free may do what a program does where nothing may block: send, spawn, retire; and the one who waits for that
@@ -268,7 +317,7 @@ Test(EpochApi, nothing_waits_with_a_pin, .timeout = 20) {
         pin();
         int message = 0;
         cr_assert_eq(csp_recv(chan.r, &message), MC_E_CONTEXT);
-        cr_assert_eq(csp_send_until(chan.w, &message, mc_after(MC_MS)), MC_E_CONTEXT);
+        cr_assert_eq(csp_send_until(chan.w, &message, mc_after(3600 * MC_SEC)), MC_E_CONTEXT);
         cr_assert_eq(csp_try_recv(chan.r, &message), 0);
         cr_assert_eq(mc_epoch_advance(0), MC_E_CONTEXT);
         unpin();
@@ -427,9 +476,16 @@ Test(EpochApi, who_stalls_is_named, .timeout = 60) {
     {
         Pinned thread;
         (void)mc_epoch_advance(0);
-        wait_until([&] { return mc_epoch_advance(0) == MC_E_AGAIN && Stalls().all.size() == 1; });
-        stall = Stalls().all[0];
-        cr_assert_eq(stall.kind, MC_EPOCH_STALL_PIN);
+        wait_until([&] {
+            (void)mc_epoch_advance(0);
+            const Stalls stalls;
+            for (const mc_epoch_stall &each : stalls.all)
+                if (each.kind == MC_EPOCH_STALL_PIN) {
+                    stall = each;
+                    return true;
+                }
+            return false;
+        });
         cr_assert_eq(std::strncmp(stall.name, "thread ", 7), 0, "%s", stall.name);
     }
     world.expected_lines = world.log.count(MC_E_BUSY);
@@ -556,7 +612,8 @@ Test(EpochApi, a_million_handles, .timeout = 240) {
         const auto use = [&](uint64_t seed) {
             base::Prng prng(seed);
             uint64_t last = 0;
-            while (making.load(sync::acquire) != 0) {
+            const int most = mc::testing::under_valgrind ? 1000 : INT32_MAX; // there they would keep the makers away
+            for (int i = 0; i < most && making.load(sync::acquire) != 0; ++i) {
                 const uint64_t handle = prng.below(8) == 0 ? last : handles[prng.below(slots)].load(sync::acquire);
                 last = handle;
                 uint64_t tag = 0;

@@ -294,8 +294,12 @@ bool Executor::run_once() noexcept {
     Task *self = thread_.running;
     poll();
     if (!queue_.others_to_run(self) && !timers_.empty()) {
-        driver_->park(timer_deadline());
-        poll();
+        if (reclaim_is_due()) {
+            queue_reclaim_step(); // not on a task's stack
+        } else {
+            driver_->park(std::min(timer_deadline(), reclaim_at_ns_));
+            poll();
+        }
     }
     if (!queue_.holds_only(self)) // also to those in csp_schedule: they may find that they are done
         yield();

@@ -169,6 +169,10 @@ private:
     bool reclaim() noexcept;
     static void reclaim_step(void *executor) noexcept;
     void look_for_garbage(int64_t now) noexcept;
+    void queue_reclaim_step() noexcept;
+    void reclaim_in_turn() noexcept;
+    bool reclaim_is_due() noexcept;
+    bool reclaim_or_pause() noexcept;
     bool reclaim_before_sleep() noexcept;
 
     // one of many: many.cpp, and the first four in switch.hpp

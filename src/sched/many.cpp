@@ -153,7 +153,9 @@ void Executor::idle_of_many() noexcept {
     if (Task *task = choose())
         return run(task);
     poll();
-    if (others_queued() || to_idle_ || search() || linger() || reclaim_before_sleep())
+    if (others_queued() || to_idle_ || search() || linger())
+        return reclaim_in_turn();
+    if (reclaim_before_sleep())
         return;
     rest();
 }

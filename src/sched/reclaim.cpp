@@ -88,15 +88,26 @@ int32_t may_free(ThreadContext &thread) noexcept {
     return MC_OK;
 }
 
+// What is freed meanwhile may neither switch nor leave something pinned.
+template <class Attempt> bool call_frees(ThreadContext &thread, Attempt attempt) noexcept {
+    ++thread.no_switch;
+    const bool done = attempt();
+    if (thread.reading != 0) {
+        base::log(MC_LOG_ERROR, MC_E_CONTEXT,
+                  "what frees an epoch's node, or an epoch's hook, has left an epoch pinned");
+        end_all_readings(thread);
+    }
+    --thread.no_switch;
+    return done;
+}
+
 } // namespace
 
 int32_t advance_epoch(ThreadContext &thread) noexcept {
     const int32_t refused = may_free(thread);
     if (refused != MC_OK)
         return refused;
-    ++thread.no_switch;
-    const bool advanced = reclaimer_for(thread).domain().advance();
-    --thread.no_switch;
+    const bool advanced = call_frees(thread, [&] { return reclaimer_for(thread).domain().advance(); });
     return advanced ? MC_OK : MC_E_AGAIN;
 }
 
@@ -106,10 +117,7 @@ int32_t epoch_barrier(ThreadContext &thread, int64_t deadline_ns) noexcept {
         const int32_t refused = may_free(*here);
         if (refused != MC_OK)
             return refused;
-        ++here->no_switch;
-        const bool done = reclaimer_for(*here).domain().try_drain(&advances);
-        --here->no_switch;
-        if (done)
+        if (call_frees(*here, [&] { return reclaimer_for(*here).domain().try_drain(&advances); }))
             return MC_OK;
         const int64_t now = sync::now_ns();
         if (deadline_ns != MC_FOREVER && now >= deadline_ns)
@@ -127,16 +135,31 @@ bool Executor::reclaim() noexcept {
     Reclaimer &reclaimer = pool_.reclaimer();
     if (many_)
         reader_.quiescent();
-    ++thread_.no_switch;
-    const bool advanced = reclaimer.advance();
-    --thread_.no_switch;
-    return advanced;
+    return call_frees(thread_, [&] { return reclaimer.advance(); });
+}
+
+// The same; when it was held up, the next sleep ends in time for another try.
+bool Executor::reclaim_or_pause() noexcept {
+    if (reclaim()) {
+        reclaim_pause_ns_ = 0;
+        reclaim_at_ns_ = INT64_MAX;
+        return true;
+    }
+    reclaim_pause_ns_ = std::clamp(2 * reclaim_pause_ns_, Reclaimer::first_pause_ns, Reclaimer::last_pause_ns);
+    reclaim_at_ns_ = driver_->now() + reclaim_pause_ns_;
+    return false;
 }
 
 void Executor::reclaim_step(void *executor) noexcept {
     auto &self = *static_cast<Executor *>(executor);
     self.reclaim_queued_ = false;
-    (void)self.reclaim();
+    (void)(self.many_ ? self.reclaim() : self.reclaim_or_pause());
+}
+
+void Executor::queue_reclaim_step() noexcept {
+    reclaim_queued_ = true;
+    reclaim_task_->word.make_runnable();
+    accept(reclaim_task_);
 }
 
 // At a poll. The step is pinned: it is this executor's own, and is used again. With nothing to run it is not needed: then
@@ -147,30 +170,33 @@ void Executor::look_for_garbage(int64_t now) noexcept {
         reader_.quiescent();
     if (thread_.running == idle_ || !reclaimer.pending() || reclaim_queued_ || !reclaimer.claim_turn(now))
         return;
-    reclaim_queued_ = true;
-    reclaim_task_->word.make_runnable();
-    accept(reclaim_task_);
+    queue_reclaim_step();
 }
 
-// With nothing else to do. True: look again. False: sleep until reclaim_at_ns_ at most.
-bool Executor::reclaim_before_sleep() noexcept {
+// Among many, on its own stack, about to run something: its polls may all come there, when what it runs is short.
+void Executor::reclaim_in_turn() noexcept {
+    Reclaimer &reclaimer = pool_.reclaimer();
+    if (!reclaim_queued_ && reclaimer.pending() && reclaimer.claim_turn(last_poll_ns_))
+        (void)reclaim();
+}
+
+// Is it time to try, for one that is about to sleep?
+bool Executor::reclaim_is_due() noexcept {
     Reclaimer &reclaimer = pool_.reclaimer();
     if (!reclaimer.pending()) {
         reclaim_pause_ns_ = 0;
         reclaim_at_ns_ = INT64_MAX;
         return index_ == 0 && reclaimer.silence() && reclaimer.pending();
     }
-    const int64_t now = driver_->now();
-    if (reclaim_at_ns_ != INT64_MAX && now < reclaim_at_ns_)
+    return reclaim_at_ns_ == INT64_MAX || driver_->now() >= reclaim_at_ns_;
+}
+
+// With nothing else to do, on its own stack. True: look again. False: sleep until reclaim_at_ns_ at most.
+bool Executor::reclaim_before_sleep() noexcept {
+    if (!reclaim_is_due())
         return false;
-    if (reclaim()) {
-        reclaim_pause_ns_ = 0;
-        reclaim_at_ns_ = INT64_MAX;
-        return true;
-    }
-    reclaim_pause_ns_ = std::clamp(2 * reclaim_pause_ns_, Reclaimer::first_pause_ns, Reclaimer::last_pause_ns);
-    reclaim_at_ns_ = now + reclaim_pause_ns_;
-    return false;
+    // Held up, the log is told now and then, and its hook may have made work.
+    return reclaim_or_pause() || (many_ ? others_queued() : !queue_.empty());
 }
 
 } // namespace mc::sched

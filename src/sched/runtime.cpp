@@ -39,6 +39,7 @@ Registry registry;
 sync::atomic<Pool *> published{nullptr}; // registry.pool, for those who only wake or spawn
 enum : uint32_t { not_forked, fork_unseen, beginning_anew };
 sync::atomic<uint32_t> in_forked_child{not_forked};
+bool forked_in_callback = false;  // the child returns into a call of ours that was under way
 Pool *left_behind_pool = nullptr; // so that a leak checker sees what it holds
 
 void link_foreign(Task *task) noexcept {
@@ -101,6 +102,8 @@ void parent_after_fork() noexcept {
 
 void child_after_fork() noexcept {
     parent_after_fork();
+    const auto *thread = static_cast<const ThreadContext *>(sync::thread_slot());
+    forked_in_callback = thread != nullptr && thread->no_switch != 0;
     in_forked_child.store(fork_unseen, sync::relaxed);
     sync::set_thread_slot(nullptr);
 }
@@ -179,7 +182,7 @@ bool forked() noexcept { return in_forked_child.load(sync::acquire) != not_forke
 
 int32_t claim_new_beginning() noexcept {
     fiber::StackInfo info;
-    if (fiber::stack_find(__builtin_frame_address(0), &info))
+    if (forked_in_callback || fiber::stack_find(__builtin_frame_address(0), &info))
         return MC_E_CONTEXT;
     uint32_t expected = fork_unseen;
     return in_forked_child.compare_exchange_strong(expected, beginning_anew, sync::acquire, sync::relaxed)
@@ -310,12 +313,12 @@ int32_t give_up_ownership(ThreadContext &thread) noexcept {
 } // namespace
 
 int32_t start_executors(ThreadContext &thread, uint32_t n) noexcept {
-    if (n == 0)
-        n = std::min(base::usable_cpus(), Pool::max_executors);
     if (n > Pool::max_executors)
         return MC_E_LIMIT;
-    if (thread.executor != nullptr && thread.executor->many())
+    if (thread.executor != nullptr && (thread.executor->many() || thread.running != thread.executor->owner()))
         return MC_E_CONTEXT;
+    if (n == 0) // not on a microthread: it takes some stack
+        n = std::min(base::usable_cpus(), Pool::max_executors);
     sync::lock_guard lifecycle(registry.lifecycle);
     {
         sync::lock_guard guard(registry.mutex);

@@ -35,7 +35,7 @@ inline int32_t may_block(const ThreadContext &thread) noexcept { return thread.n
 
 // True in a forked child of a process that used the library, until it has begun anew: claim_new_beginning is MC_OK once,
 // the caller leaves behind what the rooms above have, then begin_anew does the rest. MC_E_CONTEXT: on a microthread's
-// stack, which belongs to what is left behind. MC_E_FORKED: another thread is at it.
+// stack, or within a callback: that belongs to what is left behind. MC_E_FORKED: another thread is at it.
 bool forked() noexcept;
 int32_t claim_new_beginning() noexcept;
 void begin_anew() noexcept;
