@@ -46,6 +46,13 @@ FIXED_FIELD(mc_spawn_options, flags, 4);
 FIXED_FIELD(mc_spawn_options, stack_size, 8);
 FIXED_FIELD(mc_spawn_options, name, 16);
 
+FIXED_SIZE(mc_epoch_node, 32, 8);
+FIXED_FIELD(mc_epoch_stall, struct_size, 0);
+FIXED_FIELD(mc_epoch_stall, kind, 4);
+FIXED_FIELD(mc_epoch_stall, epoch, 8);
+FIXED_FIELD(mc_epoch_stall, age_ns, 16);
+FIXED_FIELD(mc_epoch_stall, name, 24);
+
 FIXED_SIZE(csp_chanop, 16, 8);
 FIXED_FIELD(csp_chanop, waiter, 0);
 FIXED_FIELD(csp_chanop, message, 8);

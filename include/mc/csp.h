@@ -70,16 +70,16 @@ MC_API void csp_schedule(void) MC_NOEXCEPT;
 
 /* Gives the runtime n executors, threads of its own that run the microthreads from then on, in parallel: n from 1 to
  * 1,024, or 0 for one for each processor that the process may use (by its affinity, and by the quota of its control
- * group, rounded up). The caller must own the runtime, or nobody; afterwards
- * it is a thread like any other. Returns 1; or 0, logged, with nothing changed: MC_E_BUSY (microthreads live, or there are
- * executors already, or another thread owns the runtime), MC_E_CONTEXT (on a microthread, inside tx), MC_E_LIMIT,
- * MC_E_INVAL (n below 0), MC_E_NOMEM, MC_E_SHUTDOWN.
+ * group, rounded up). The caller must own the runtime, or nobody; afterwards it is a thread like any other. Returns 1; or
+ * 0, logged, with nothing changed: MC_E_BUSY (microthreads live, or there are executors already, or another thread owns
+ * the runtime), MC_E_CONTEXT (on a microthread, inside tx, with an epoch pinned), MC_E_LIMIT, MC_E_INVAL (n below 0),
+ * MC_E_NOMEM, MC_E_SHUTDOWN.
  *
- * In a forked child, where every other call is MC_E_FORKED, this one and csp_shutdown_runtime begin anew, with a runtime of
- * the child's own: call one of them before the child has other threads, on a stack that is no microthread's, and not
- * within a function that the library has called (else MC_E_CONTEXT). What the parent had made stays behind: its handles are stale, its endpoints' channels are dead and only
- * good for being released, its microthreads never run, what it retired (mc/epoch.h) is not
- * freed, pins and hooks are gone, and the memory of all that is not given back.
+ * In a forked child, where every other call is MC_E_FORKED, this one and csp_shutdown_runtime begin anew, with a runtime
+ * of the child's own: call one of them before the child has other threads, on a stack that is no microthread's, and not
+ * within a function that the library has called (else MC_E_CONTEXT). What the parent had made stays behind: its handles
+ * are stale, its endpoints' channels are dead and only good for being released, its microthreads never run, what it
+ * retired (mc/epoch.h) is not freed, pins and hooks are gone, and the memory of all that is not given back.
  * Blocks: thread (until the executors' threads have been made). Threads: owner. Calls back: no. */
 MC_API int csp_init_runtime(int n) MC_NOEXCEPT;
 

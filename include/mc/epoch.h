@@ -65,7 +65,8 @@ MC_API int32_t mc_epoch_barrier(mc_runtime_t rt, int64_t deadline_ns) MC_NOEXCEP
 MC_API int32_t mc_epoch_set_hook(mc_runtime_t rt, void (*hook)(void *user, uint64_t epoch), void *user) MC_NOEXCEPT;
 
 /* What holds up the freeing. EXECUTOR: one whose microthread has been running since without a call that could switch; in
- * single-processor mode, one that a task of the owner's has pinned. PIN: another thread of the program's that has pinned. CALLBACK: a hook or a free that has not returned. */
+ * single-processor mode, one that a task of the owner's has pinned. PIN: another thread of the program's that has pinned.
+ * CALLBACK: a hook or a free that has not returned. */
 enum { MC_EPOCH_STALL_EXECUTOR = 0, MC_EPOCH_STALL_PIN = 1, MC_EPOCH_STALL_CALLBACK = 2 };
 
 /* Given to a callback, for its time; from later libraries perhaps longer than this. */

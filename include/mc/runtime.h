@@ -61,7 +61,8 @@ MC_API int32_t mc_detach(mc_task_t task) MC_NOEXCEPT;
 
 /* For microthreads that compute for long between other calls: lets timers fire and other threads' tasks in now and then
  * (about every 200 microseconds), and gives up the turn when the quantum (1 ms, or 4,000 calls) is over; in
- * single-processor mode, whenever it has let others in. Elsewhere, and inside tx, it does nothing. MC_OK; MC_E_FORKED, MC_E_SHUTDOWN or MC_E_NOMEM as any first call.
+ * single-processor mode, whenever it has let others in. Elsewhere, and inside tx, it does nothing. MC_OK; MC_E_FORKED,
+ * MC_E_SHUTDOWN or MC_E_NOMEM as any first call.
  * Blocks: fiber. Threads: any. Calls back: no. */
 MC_API int32_t mc_checkpoint(void) MC_NOEXCEPT;
 

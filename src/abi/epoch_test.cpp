@@ -201,6 +201,47 @@ Test(EpochApi, a_free_that_pins, .timeout = 20) {
     world.expected_lines = 3;
 }
 
+// Goal: executors that run nothing but short microthreads, one after another, free what those retire.
+Test(EpochApi, short_microthreads_do_not_keep_it_up, .timeout = 60) {
+    World world;
+    Many many(2);
+    sync::atomic<int> freed{0};
+    int retired = 0;
+    for (const int64_t end = mc_after(200 * unit); mc_now() < end;) {
+        ++retired;
+        spawn([&] { retire_one(freed); });
+        for (int i = 0; i < 200; ++i)
+            sync::cpu_relax();
+    }
+    cr_assert_gt(freed.load(sync::acquire), retired / 4, "%d retired", retired);
+    csp_schedule();
+    barrier();
+    cr_assert_eq(freed.load(sync::acquire), retired);
+}
+
+// Goal: what a log hook starts, when it is told who holds up the freeing, runs at once, not after the next pause.
+Test(EpochApi, what_the_log_hook_starts_runs, .timeout = 20) {
+    World world;
+    Many many(2);
+    static sync::atomic<int64_t> told_ns{0}, ran_ns{0};
+    sync::atomic<int> freed{0};
+    mc_set_log_hook(
+        [](void *, int32_t, int32_t code, const char *) {
+            int64_t never = 0;
+            if (code == MC_E_BUSY && told_ns.compare_exchange_strong(never, mc_now(), sync::acq_rel, sync::relaxed))
+                (void)start([] { ran_ns.store(mc_now(), sync::release); }, MC_SPAWN_PINNED);
+        },
+        nullptr);
+    {
+        Pinned other(false);
+        retire_one(freed);
+        wait_until([&] { return ran_ns.load(sync::acquire) != 0; });
+    }
+    mc_set_log_hook(nullptr, nullptr);
+    cr_assert_lt(ran_ns.load(sync::acquire) - told_ns.load(sync::acquire), 500 * MC_MS);
+    barrier();
+}
+
 // Goal: the owner that is held up while it waits tries again by itself.
 Test(EpochApi, the_owner_tries_again, .timeout = 20) {
     World world;

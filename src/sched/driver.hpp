@@ -29,8 +29,7 @@ public:
 };
 
 // Where executors get their drivers: one each, which lives as long as the process does, unless the executor can not be made
-// after all. make: null without memory. Called by the thread that makes the executor, one at a
-// time.
+// after all. make: null without memory. Called by the thread that makes the executor, one at a time.
 struct DriverSource {
     Driver *(*make)(void *user, uint32_t index, uint64_t seed) noexcept;
     void (*destroy)(void *user, Driver *driver) noexcept;

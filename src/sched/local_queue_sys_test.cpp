@@ -11,6 +11,7 @@ using sched::SharedQueue;
 using sched::Task;
 using sched::testing::Ledger;
 using sched::testing::most;
+using sched::testing::publish_beside_a_sleeper;
 using testing::check;
 using testing::Thread;
 
@@ -126,22 +127,13 @@ Test(LocalQueueSys, a_sleeper_sees_it_or_is_seen, .timeout = 120) {
             Ledger ledger;
             LocalQueue queue;
             LocalQueue others;
-            sync::atomic<uint32_t> asleep{0};
             for (int i = 0; stolen && i < 4; ++i)
                 check(others.push(ledger.fresh(i)), "full");
-            bool seen = false;
-            Thread sleeper(
-                [&] {
-                    (void)asleep.fetch_add(1, sync::seq_cst);
-                    seen = queue.seen_nonempty();
-                },
-                "sleeper");
-            if (stolen)
-                check(others.steal_into(queue) != nullptr, "not stolen");
-            else
-                check(queue.push(ledger.fresh(0)), "full");
-            const bool sees = asleep.load(sync::seq_cst) != 0;
-            sleeper.join();
-            check(seen || sees, "neither saw the other");
+            publish_beside_a_sleeper(queue, [&] {
+                if (stolen)
+                    check(others.steal_into(queue) != nullptr, "not stolen");
+                else
+                    check(queue.push(ledger.fresh(0)), "full");
+            });
         });
 }

@@ -20,6 +20,23 @@ void tell(sync::atomic<uint32_t> &word) {
     sync::futex_wake(word, 1);
 }
 
+// A microthread arms a timer and sleeps; another one, on the same executor, keeps that until the timer has fired, which
+// only somebody else can see to.
+void hog_beside_a_timer() {
+    sync::atomic<uint32_t> ran{0};
+    const mc_task_t both = spawn_one([&] {
+        const mc_task_t late = spawn_one([&] {
+            const int32_t status = sleep_until(here(), in_ns(3'000), nullptr);
+            tell(ran);
+            return status;
+        });
+        yield();
+        keep_until(ran);
+        return result_of(late);
+    });
+    check(result_of(both) == MC_E_TIMEDOUT, "not late");
+}
+
 } // namespace
 
 // Goal: the next task of an executor whose running task does not leave is run by another one.
@@ -49,18 +66,7 @@ Test(PoolWatchSys, the_next_of_who_hogs_is_run, .timeout = 120) {
 Test(PoolWatchSys, the_timer_of_who_hogs_fires, .timeout = 120) {
     explore_pool("PoolWatchSys/the_timer_of_who_hogs_fires", 400, [] {
         start_many(2);
-        sync::atomic<uint32_t> ran{0};
-        const mc_task_t both = spawn_one([&] {
-            const mc_task_t late = spawn_one([&] {
-                const int32_t status = sleep_until(here(), in_ns(3'000), nullptr);
-                tell(ran);
-                return status;
-            });
-            yield();
-            keep_until(ran);
-            return result_of(late);
-        });
-        check(result_of(both) == MC_E_TIMEDOUT, "not late");
+        hog_beside_a_timer();
         stop_many();
     });
 }
@@ -135,18 +141,7 @@ Test(PoolWatchSys, who_is_new_and_hogs_is_watched, .timeout = 240) {
                     (void)here();
                     while (!default_pool()->many())
                         sync::thread_yield();
-                    sync::atomic<uint32_t> ran{0};
-                    const mc_task_t both = spawn_one([&] {
-                        const mc_task_t late = spawn_one([&] {
-                            const int32_t status = sleep_until(here(), in_ns(3'000), nullptr);
-                            tell(ran);
-                            return status;
-                        });
-                        yield();
-                        keep_until(ran);
-                        return result_of(late);
-                    });
-                    check(result_of(both) == MC_E_TIMEDOUT, "not late");
+                    hog_beside_a_timer();
                 },
                 "other");
             start_many(2);

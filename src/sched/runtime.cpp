@@ -315,10 +315,8 @@ int32_t give_up_ownership(ThreadContext &thread) noexcept {
 int32_t start_executors(ThreadContext &thread, uint32_t n) noexcept {
     if (n > Pool::max_executors)
         return MC_E_LIMIT;
-    if (thread.executor != nullptr && (thread.executor->many() || thread.running != thread.executor->owner()))
+    if (thread.executor != nullptr && thread.executor->many())
         return MC_E_CONTEXT;
-    if (n == 0) // not on a microthread: it takes some stack
-        n = std::min(base::usable_cpus(), Pool::max_executors);
     sync::lock_guard lifecycle(registry.lifecycle);
     {
         sync::lock_guard guard(registry.mutex);
@@ -329,6 +327,8 @@ int32_t start_executors(ThreadContext &thread, uint32_t n) noexcept {
             return status;
         registry.owned.store(1, sync::relaxed); // nobody takes the first executor over while it gets its thread
     }
+    if (n == 0) // only now: it takes more stack than a microthread may have
+        n = std::min(base::usable_cpus(), Pool::max_executors);
     const int32_t status = registry.pool->start(n);
     if (status != MC_OK) {
         sync::lock_guard guard(registry.mutex);

@@ -9,6 +9,7 @@ using namespace mc;
 using sched::SharedQueue;
 using sched::Task;
 using sched::testing::Ledger;
+using sched::testing::publish_beside_a_sleeper;
 using testing::check;
 using testing::Thread;
 
@@ -82,18 +83,7 @@ Test(SharedQueueSys, a_sleeper_sees_it_or_is_seen) {
     testing::expect_pass({.name = "SharedQueueSys/a_sleeper_sees_it_or_is_seen"}, [] {
         Ledger ledger;
         SharedQueue queue;
-        sync::atomic<uint32_t> asleep{0};
-        bool seen = false;
-        Thread sleeper(
-            [&] {
-                (void)asleep.fetch_add(1, sync::seq_cst);
-                seen = queue.seen_nonempty();
-            },
-            "sleeper");
-        push(queue, ledger, 0, 1);
-        const bool sees = asleep.load(sync::seq_cst) != 0;
-        sleeper.join();
-        check(seen || sees, "neither saw the other");
+        publish_beside_a_sleeper(queue, [&] { push(queue, ledger, 0, 1); });
     });
 }
 

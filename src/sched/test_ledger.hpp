@@ -34,4 +34,21 @@ struct Ledger {
     }
 };
 
+// Somebody who announces that he goes to sleep, then looks into the queue, while the caller publishes into it, then looks for
+// sleepers: one of the two sees the other.
+template <class Queue, class Publish> void publish_beside_a_sleeper(Queue &queue, Publish publish) {
+    sync::atomic<uint32_t> asleep{0};
+    bool seen = false;
+    mc::testing::Thread sleeper(
+        [&] {
+            (void)asleep.fetch_add(1, sync::seq_cst);
+            seen = queue.seen_nonempty();
+        },
+        "sleeper");
+    publish();
+    const bool sees = asleep.load(sync::seq_cst) != 0;
+    sleeper.join();
+    mc::testing::check(seen || sees, "neither saw the other");
+}
+
 } // namespace mc::sched::testing

@@ -292,40 +292,28 @@ Test(ThreadBedSys, the_sentry_sees_who_is_up_or_is_woken) {
         });
 }
 
-// Goal: an executor that is new, and finds work at once, while the only other one lies down: one of the two sees the
-// other. No clock: now is 0.
+// Goal: an executor that is new, and finds work at once, while the only other one lies down, or is sentry already and
+// lies down for long: one of the two sees the other. No clock: now is 0.
 Test(ThreadBedSys, who_is_new_is_watched) {
-    testing::expect_pass({.name = "ThreadBedSys/who_is_new_is_watched"}, [] {
-        World world(2, true);
-        world.count.store(1, sync::relaxed);
-        Sleeper &me = world.sleepers[0];
-        bool watches = false;
-        Thread sleeps(
-            [&] {
-                world.bed.lie_down(me, false);
-                watches = me.sentry && world.bed.announce_sentry_sleep(INT64_MAX);
-            },
-            "sleeps");
-        (void)world.count.fetch_add(1, sync::seq_cst);
-        const bool told = world.bed.missing_sentry(0) == World::name(0);
-        sleeps.join();
-        check(watches || told, "nobody watches");
-    });
-}
-
-// Goal: the same when timers were armed, so that the other one is sentry already, for long.
-Test(ThreadBedSys, who_is_new_is_watched_by_a_sentry) {
-    testing::expect_pass({.name = "ThreadBedSys/who_is_new_is_watched_by_a_sentry"}, [] {
-        World world(2, true);
-        world.count.store(1, sync::relaxed);
-        Sleeper &me = world.sleepers[0];
-        world.bed.lie_down(me, true);
-        check(me.sentry, "no sentry");
-        bool watches = false;
-        Thread sleeps([&] { watches = world.bed.announce_sentry_sleep(INT64_MAX); }, "sleeps");
-        (void)world.count.fetch_add(1, sync::seq_cst);
-        const bool told = world.bed.missing_sentry(0) == World::name(0);
-        sleeps.join();
-        check(watches || told, "nobody watches");
-    });
+    for (const bool sentry : {false, true})
+        testing::expect_pass({.name = "ThreadBedSys/who_is_new_is_watched"}, [sentry] {
+            World world(2, true);
+            world.count.store(1, sync::relaxed);
+            Sleeper &me = world.sleepers[0];
+            if (sentry)
+                world.bed.lie_down(me, true);
+            check(me.sentry == sentry, "the wrong one watches");
+            bool watches = false;
+            Thread sleeps(
+                [&] {
+                    if (!sentry)
+                        world.bed.lie_down(me, false);
+                    watches = me.sentry && world.bed.announce_sentry_sleep(INT64_MAX);
+                },
+                "sleeps");
+            (void)world.count.fetch_add(1, sync::seq_cst);
+            const bool told = world.bed.missing_sentry(0) == World::name(0);
+            sleeps.join();
+            check(watches || told, "nobody watches");
+        });
 }
