@@ -8,5 +8,7 @@
 #include "inspect.h"
 #include "op.h"
 #include "runtime.h"
+#include "scope.h"
+#include "sync.h"
 
 #endif /* MC_MC_H */

@@ -11,6 +11,8 @@
 #define MC_RUNTIME_H
 
 #include "base.h"
+#include "scope.h"
+#include "sync.h"
 
 MC_EXTERN_C_BEGIN
 

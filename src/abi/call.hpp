@@ -2,6 +2,7 @@
 #pragma once
 
 #include "sched/runtime.hpp"
+#include "sched/switch.hpp"
 
 #include <mc/base.h>
 
@@ -20,6 +21,24 @@ inline sched::ThreadContext *enter(int32_t *status) noexcept {
     if (thread == nullptr)
         return sched::attach(status); // cold and out of line
     return thread->executor != nullptr || thread->no_switch != 0 ? thread : sched::take_over(thread, status);
+}
+
+// A call that does not wait, for the calling task.
+template <class Act> int32_t with_task(Act act) noexcept {
+    int32_t status = MC_OK;
+    const sched::ThreadContext *thread = enter(&status);
+    return thread == nullptr ? status : act(*thread->running);
+}
+
+// A call that may wait: it counts as a reduction, unless it is not to wait.
+template <class Act> int32_t with_waiting_thread(int64_t deadline_ns, Act act) noexcept {
+    int32_t status = MC_OK;
+    sched::ThreadContext *thread = enter(&status);
+    if (thread == nullptr)
+        return status;
+    if (deadline_ns != MC_NOW)
+        thread = sched::spend(thread);
+    return act(*thread);
 }
 
 // MC_OK for the runtimes that a call may name: 0, which is the default one.

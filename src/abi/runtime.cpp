@@ -2,7 +2,7 @@
 #include <mc/runtime.h>
 
 #include "abi/call.hpp"
-#include "abi/options.hpp"
+#include "abi/spawn_options.hpp"
 #include "fiber/overflow.hpp"
 #include "sched/executor.hpp"
 #include "sched/spawn.hpp"
@@ -13,29 +13,6 @@ namespace {
 using mc::sched::SpawnRequest;
 using mc::sched::ThreadContext;
 
-int32_t read_spawn_options(const mc_spawn_options *options, SpawnRequest *request) noexcept {
-    request->stack_size = MC_STACK_DEFAULT;
-    if (options == nullptr)
-        return MC_OK;
-    mc_spawn_options known = MC_SPAWN_OPTIONS_INIT;
-    const int32_t status = mc::abi::read_options(options, &known);
-    if (status != MC_OK)
-        return status;
-    constexpr uint32_t all_flags = MC_SPAWN_PINNED | MC_SPAWN_LOW | MC_SPAWN_HIGH;
-    if ((known.flags & ~all_flags) != 0 ||
-        (known.flags & (MC_SPAWN_LOW | MC_SPAWN_HIGH)) == (MC_SPAWN_LOW | MC_SPAWN_HIGH))
-        return MC_E_INVAL;
-    request->pinned = (known.flags & MC_SPAWN_PINNED) != 0;
-    if ((known.flags & MC_SPAWN_LOW) != 0)
-        request->priority = mc::sched::Priority::low;
-    if ((known.flags & MC_SPAWN_HIGH) != 0)
-        request->priority = mc::sched::Priority::high;
-    if (known.stack_size != 0)
-        request->stack_size = known.stack_size;
-    request->name = known.name;
-    return MC_OK;
-}
-
 } // namespace
 
 int32_t mc_spawn(mc_runtime_t rt, mc_task_fn fn, void *user, const mc_spawn_options *options, mc_task_t *out) noexcept {
@@ -44,7 +21,7 @@ int32_t mc_spawn(mc_runtime_t rt, mc_task_fn fn, void *user, const mc_spawn_opti
     SpawnRequest request;
     int32_t status = mc::abi::check_runtime(rt);
     if (status == MC_OK)
-        status = read_spawn_options(options, &request);
+        status = mc::abi::read_spawn_options(options, &request);
     if (status != MC_OK)
         return status;
     ThreadContext *thread = mc::abi::enter(&status);
@@ -78,6 +55,9 @@ int32_t mc_checkpoint(void) noexcept {
         thread = mc::abi::enter(&status);
     if (thread != nullptr && thread->executor != nullptr && thread->no_switch == 0)
         thread->executor->checkpoint();
+    thread = mc::sched::current();
+    if (thread != nullptr && thread->running->scope != nullptr && thread->running->scope->cancelled())
+        return MC_E_CANCELED;
     return status;
 }
 

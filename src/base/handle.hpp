@@ -17,7 +17,20 @@ namespace mc::base {
 
 constexpr uint32_t last_generation = UINT32_MAX - 1;
 
-enum class HandleKind : uint32_t { task = 1, chan = 2, runtime = 3 };
+enum class HandleKind : uint32_t {
+    task = 1,
+    chan = 2,
+    runtime = 3,
+    scope = 4,
+    group = 5,
+    mutex = 6,
+    semaphore = 7,
+    wait_group = 8,
+    once = 9,
+    condition = 10,
+    rwlock = 11,
+    local = 12,
+};
 
 // What T derives from, beside SlabItem.
 struct HandleItem {

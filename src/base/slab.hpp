@@ -145,7 +145,7 @@ private:
 
     T *carve() noexcept {
         const uint32_t index = carved_.load(sync::relaxed); // guarded by lock_
-        if (index == max_items)
+        if (index == max_items - 1) // one less than there are: index + 1 has as many bits (a mutex's owner)
             return nullptr;
         const Place place = place_of(index);
         MC_INVARIANT(place.chunk < max_chunks, index);

@@ -129,7 +129,8 @@ __attribute__((noinline)) int operate_locked(ThreadContext &thread, Channel &cha
 // A csp channel, by a caller who holds a reference and waits without a deadline: what most calls are.
 template <Side side> inline int operate_plain(ThreadContext &thread, Channel &channel, void *message) noexcept {
     channel.lock();
-    if (channel.special() || channel.released(side) || thread.no_switch != 0) [[unlikely]]
+    if (channel.special() || channel.released(side) || thread.no_switch != 0 || thread.running->scope != nullptr)
+        [[unlikely]]
         return operate_locked<side>(thread, channel, message, Patience{}, 0);
     if (Waiter *peer = channel.claim_first(other(side))) {
         channel.unlock();

@@ -82,15 +82,17 @@ Executor *Executor::create(Pool &pool, uint32_t index) noexcept {
     return nullptr;
 }
 
-bool Executor::prepare_owner() noexcept {
-    Task *task = task_slab().acquire();
+// known: the thread's task while it was a foreign one; it stays the same, with all that hangs off it.
+bool Executor::prepare_owner(Task *known) noexcept {
+    Task *task = known == nullptr ? task_slab().acquire() : known;
     if (task == nullptr)
         return false;
     task->kind = Kind::adopted;
     task->executor = this;
     task->pinned = true;
     task->id = 0;
-    task->name[0] = '\0';
+    if (known == nullptr)
+        task->name[0] = '\0';
     task->in_schedule = false;
     task->word.make_runnable();
     owner_ = task;
@@ -106,26 +108,32 @@ void Executor::bind_thread() noexcept {
         reader_.online();
 }
 
-bool Executor::adopt_thread() noexcept {
-    if (!prepare_owner())
+bool Executor::adopt_thread(Task *known) noexcept {
+    if (!prepare_owner(known))
         return false;
     bind_thread();
     queue_.push_tail(owner_);
     return true;
 }
 
-void Executor::release_thread() noexcept {
+Task *Executor::give_up_thread() noexcept {
+    Task *task = owner_;
     if (many_)
         reader_.offline();
     else
-        queue_.remove(owner_);
-    owner_->word.retire();
-    task_slab().release(owner_);
+        queue_.remove(task);
     task_slab().flush(task_cache_);
     stack_cache_.flush();
     fiber::overflow_thread_end(alt_stack_);
     owner_ = nullptr;
     thread_ = ThreadContext{};
+    return task;
+}
+
+void Executor::release_thread() noexcept {
+    Task *task = give_up_thread();
+    task->word.retire();
+    task_slab().release(task);
 }
 
 // --- switches ---
@@ -214,6 +222,11 @@ void Executor::reap(Task *ended) noexcept {
 
 WakeReason park(ThreadContext &thread, Parking &parking) noexcept {
     Task *task = thread.running;
+    if (parking.scope == nullptr && parking.may_be_cancelled)
+        parking.scope = task->scope;
+    const int64_t own_deadline_ns = parking.deadline_ns;
+    if (parking.scope != nullptr)
+        parking.deadline_ns = std::min(own_deadline_ns, parking.scope->deadline_ns());
     const bool timed = parking.deadline_ns != INT64_MAX;
     if (timed) {
         task->action = &park_timeout;
@@ -221,12 +234,17 @@ WakeReason park(ThreadContext &thread, Parking &parking) noexcept {
     }
     if (parking.scope != nullptr)
         new (&parking.scope_wait) ScopeWait{{}, task, 0};
-    const WakeReason reason = leave(thread, parking);
+    WakeReason reason = leave(thread, parking);
     // `thread` may be another thread's by now.
     if (timed && reason != WakeReason::timed_out && task->executor != nullptr)
         TimerHeap::cancel(task->timer());
-    if (parking.scope != nullptr)
+    if (parking.scope != nullptr) {
         parking.scope->leave(parking.scope_wait);
+        if (reason == WakeReason::timed_out && parking.deadline_ns < own_deadline_ns) { // the scope's was earlier
+            parking.scope->cancel(MC_E_TIMEDOUT);
+            reason = WakeReason::cancelled;
+        }
+    }
     return reason;
 }
 

@@ -65,10 +65,11 @@ public:
     static Executor *create(Pool &pool, uint32_t index) noexcept;
 
     // --- alone
-    // The calling thread becomes the owner; its stack is the task `owner()`.
-    bool adopt_thread() noexcept;
-    // The owner ends. Its microthreads stay, for the next owner.
+    // The calling thread becomes the owner; its stack is the task `owner()`: the one by which it was known, or a new one.
+    bool adopt_thread(Task *known) noexcept;
+    // The owner ends, or goes on as a foreign thread with its task. Its microthreads stay, for the next owner.
     void release_thread() noexcept;
+    Task *give_up_thread() noexcept;
     // Gives up the turn, or sleeps when only sleepers are left. True while there is something to run or to wait for.
     bool run_once() noexcept;
     RunQueue &queue() noexcept { return queue_; }
@@ -106,6 +107,8 @@ public:
     // --- both
     Pool &pool() noexcept { return pool_; }
     uint32_t index() const noexcept { return index_; }
+    // Executor's thread: the time of its last poll, at most 61 switches ago. Steady nanoseconds.
+    int64_t clock_ns() const noexcept { return last_poll_ns_; }
     ThreadContext &thread() noexcept { return thread_; }
     Task *running() const noexcept { return thread_.running; }
     Task *owner() const noexcept { return owner_; }
@@ -181,7 +184,7 @@ private:
     Task *take_pinned() noexcept;
     void begin_turn(Task *task) noexcept;
     bool make_own_tasks() noexcept;
-    bool prepare_owner() noexcept;
+    bool prepare_owner(Task *known) noexcept;
     void bind_thread() noexcept;
     static void thread_main(void *self) noexcept;
     void idle_of_many() noexcept;

@@ -25,7 +25,7 @@ template <class T> T weigh(T amount, Priority priority) noexcept {
 // --- the thread ---
 
 bool Executor::start_thread() noexcept {
-    if (!prepare_owner())
+    if (!prepare_owner(nullptr))
         return false;
     many_ = true;
     to_idle_ = false;

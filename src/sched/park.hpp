@@ -34,6 +34,7 @@ struct Parking {
     // Registers the task (with `epoch`) and gives the locks back; may be null. Runs on another stack than the waiter's.
     Commit commit = nullptr;
     bool one_lock = false;
+    bool may_be_cancelled = true; // false: the task's own scope does not end this wait
     int64_t deadline_ns = INT64_MAX;
     Scope *scope = nullptr;
     WaitsFor waits_for; // for reports

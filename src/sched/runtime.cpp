@@ -4,6 +4,7 @@
 #include "base/cpus.hpp"
 #include "base/log.hpp"
 #include "sched/pool.hpp"
+#include "sched/task_state.hpp"
 
 #include <algorithm>
 #include <cinttypes>
@@ -59,17 +60,12 @@ void unlink_foreign(Task *task) noexcept {
     --registry.foreign_count;
 }
 
-void forget_foreign(ThreadContext *thread) noexcept {
-    end_all_readings(*thread);
-    unlink_foreign(thread->running);
-    thread->running->word.retire();
-    task_slab().release(thread->running);
-    base::destroy(static_cast<ForeignThread *>(thread));
-}
-
 // At a thread's end. It can not be waiting: it runs.
 void thread_ends(void *slot) noexcept {
     auto *thread = static_cast<ThreadContext *>(slot);
+    const bool on_its_own = thread->executor == nullptr || thread->running == thread->executor->owner();
+    if (on_its_own && has_state(*thread->running)) // calls users, who may call us
+        end_task_state(*thread->running);
     sync::lock_guard guard(registry.mutex);
     if (thread->executor != nullptr && thread->executor->many()) {
         registry.ended = true; // exit() was called on a microthread's stack: the others go on until the process is gone
@@ -84,7 +80,12 @@ void thread_ends(void *slot) noexcept {
             registry.ended = true; // exit() was called on a microthread's stack
         return;
     }
-    forget_foreign(thread);
+    end_all_readings(*thread);
+    Task *task = thread->running;
+    unlink_foreign(task);
+    task->word.retire();
+    task_slab().release(task);
+    base::destroy(static_cast<ForeignThread *>(thread));
 }
 
 #ifndef MC_SYS
@@ -128,17 +129,28 @@ void hook_process() noexcept {
 #endif
 }
 
-ThreadContext *attach_owner(int32_t *status) noexcept {
+// known: the thread's task while it was a foreign one, or null.
+ThreadContext *attach_owner(Task *known, int32_t *status) noexcept {
     if (registry.pool == nullptr) {
         registry.pool = Pool::create(*registry.drivers);
         published.store(registry.pool, sync::release); // release: pairs with default_pool's acquire
     }
-    if (registry.pool == nullptr || !registry.pool->first().adopt_thread()) {
+    if (registry.pool == nullptr || !registry.pool->first().adopt_thread(known)) {
         *status = MC_E_NOMEM;
         return nullptr;
     }
     registry.owned.store(1, sync::relaxed); // relaxed: read under the mutex, or as a hint
     return &registry.pool->first().thread();
+}
+
+void begin_foreign(ForeignThread &thread, Task &task) noexcept {
+    std::snprintf(thread.reader.name, sizeof thread.reader.name, "thread %" PRIu32, sync::thread_number());
+    task.kind = Kind::foreign;
+    task.executor = nullptr;
+    task.id = 0;
+    thread.running = &task;
+    thread.prng = base::Prng(static_cast<uint64_t>(sync::now_ns()) ^ reinterpret_cast<uintptr_t>(&thread));
+    link_foreign(&task);
 }
 
 ThreadContext *attach_foreign(int32_t *status) noexcept {
@@ -150,16 +162,10 @@ ThreadContext *attach_foreign(int32_t *status) noexcept {
         *status = MC_E_NOMEM;
         return nullptr;
     }
-    std::snprintf(thread->reader.name, sizeof thread->reader.name, "thread %" PRIu32, sync::thread_number());
-    task->kind = Kind::foreign;
-    task->executor = nullptr;
-    task->id = 0;
     task->name[0] = '\0';
     task->word.make_runnable();
     task->word.start();
-    thread->running = task;
-    thread->prng = base::Prng(static_cast<uint64_t>(sync::now_ns()) ^ reinterpret_cast<uintptr_t>(thread));
-    link_foreign(task);
+    begin_foreign(*thread, *task);
     return thread;
 }
 
@@ -247,7 +253,8 @@ ThreadContext *attach(int32_t *status) noexcept {
         *status = MC_E_SHUTDOWN;
         return nullptr;
     }
-    ThreadContext *thread = registry.owned.load(sync::relaxed) != 0 ? attach_foreign(status) : attach_owner(status);
+    ThreadContext *thread =
+        registry.owned.load(sync::relaxed) != 0 ? attach_foreign(status) : attach_owner(nullptr, status);
     if (thread != nullptr)
         sync::set_thread_slot(thread);
     return thread;
@@ -261,11 +268,16 @@ ThreadContext *become_owner(ThreadContext *thread, int32_t *status) noexcept {
         *status = MC_E_SHUTDOWN;
         return nullptr;
     }
-    ThreadContext *owner = attach_owner(status);
-    if (owner == nullptr)
+    Task *task = thread->running;
+    unlink_foreign(task); // its links are a queue's from here on
+    ThreadContext *owner = attach_owner(task, status);
+    if (owner == nullptr) {
+        link_foreign(task);
         return nullptr;
+    }
+    end_all_readings(*thread);
     sync::set_thread_slot(owner);
-    forget_foreign(thread);
+    base::destroy(static_cast<ForeignThread *>(thread));
     return owner;
 }
 
@@ -301,11 +313,10 @@ int32_t may_start(const ThreadContext &thread) noexcept {
 int32_t give_up_ownership(ThreadContext &thread) noexcept {
     if (thread.executor == nullptr)
         return MC_OK;
-    int32_t status = MC_OK;
-    ThreadContext *foreign = attach_foreign(&status);
+    auto *foreign = base::create<ForeignThread>(thread.running->slab_index);
     if (foreign == nullptr)
-        return status;
-    registry.pool->first().release_thread();
+        return MC_E_NOMEM;
+    begin_foreign(*foreign, *registry.pool->first().give_up_thread());
     sync::set_thread_slot(foreign);
     return MC_OK;
 }

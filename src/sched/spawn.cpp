@@ -1,12 +1,15 @@
 #include "sched/spawn.hpp"
 
 #include "base/guarded.hpp"
+#include "sched/group.hpp"
 #include "sched/pool.hpp"
+#include "sched/task_state.hpp"
 
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 namespace mc::sched {
 namespace {
@@ -84,9 +87,13 @@ void fiber_entry(fiber::Context *previous) noexcept {
         std::fprintf(stderr, "libmcrt: a microthread returned in a forked child; call _exit or exec there\n");
         std::abort();
     }
+    if (has_state(task)) [[unlikely]]
+        end_task_state(task);
     if (task.executor->thread().reading != 0)
         end_forgotten_readings(task);
     publish_result(task, result);
+    if (task.group != nullptr) [[unlikely]]
+        child_ended(*std::exchange(task.group, nullptr), result);
     task.executor->finish_running();
 }
 
@@ -178,12 +185,18 @@ int32_t spawn(ThreadContext *thread, Executor &executor, const SpawnRequest &req
     Task *task = here ? task_slab().acquire(executor.task_cache()) : task_slab().acquire();
     if (task == nullptr)
         return MC_E_NOMEM;
-    const int32_t status = here ? executor.stack_cache().acquire(request.stack_size, &task->stack)
-                                : fiber::stack_acquire(request.stack_size, &task->stack);
+    int32_t status = MC_OK;
+    if (request.group != nullptr && !begin_inside(*task, *request.group->scope))
+        status = MC_E_NOMEM;
+    else
+        status = here ? executor.stack_cache().acquire(request.stack_size, &task->stack)
+                      : fiber::stack_acquire(request.stack_size, &task->stack);
     if (status != MC_OK) {
+        leave_all_scopes(*task);
         free_slot(*task, here ? &executor.task_cache() : nullptr);
         return status;
     }
+    task->group = request.group;
     fiber::stack_set_owner(task->stack, task);
     fiber::context_make(task->context(), task->stack, fiber_entry);
     task->kind = Kind::fiber;

@@ -18,6 +18,7 @@ struct SpawnRequest {
     bool run_at_once = false;   // out of turn, where the caller can switch
     bool pinned = false;        // stays with the executor that it is given to
     Priority priority = Priority::normal;
+    Group *group = nullptr;      // of which it is a child, and counted already
     mc_task_t *handle = nullptr; // null: detached
 };
 

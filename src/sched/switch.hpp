@@ -140,9 +140,10 @@ __attribute__((always_inline)) inline WakeReason leave(ThreadContext &thread, Pa
     parking.epoch = task->word.begin_park();
     task->timed.store(parking.deadline_ns != INT64_MAX, sync::relaxed); // published with the word
     task->waits_for.store(parking.waits_for, sync::relaxed);
-    if (thread.executor != nullptr) [[likely]]
+    if (thread.executor != nullptr) [[likely]] {
+        task->waits_since_ns.store(thread.executor->clock_ns(), sync::relaxed);
         thread.executor->switch_away(parking);
-    else
+    } else
         park_foreign(*task, parking);
     return task->reason;
 }

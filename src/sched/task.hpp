@@ -21,6 +21,11 @@
 namespace mc::sched {
 
 class Executor;
+class Scope;
+class Mutex;
+class Group;
+struct ScopeEntry;
+struct Locals;
 struct Task;
 
 enum class Kind : uint8_t { fiber, adopted, step, idle, foreign };
@@ -30,7 +35,25 @@ enum class Priority : uint8_t { low, normal, high };
 
 // What a task waits for: the kind, and the address (or handle) of the thing. One word, so that a report reads both at
 // once; it says something only while the task's word reads parked, before and after.
-enum class WaitKind : uint8_t { none, sleep, send, receive, choice, join, operation, mutex, request };
+enum class WaitKind : uint8_t {
+    none,
+    sleep,
+    send,
+    receive,
+    choice,
+    join,
+    operation,
+    mutex,
+    request,
+    semaphore,
+    wait_group,
+    once,
+    condition,
+    read_lock,
+    write_lock,
+    group,
+    quiescence,
+};
 struct WaitsFor {
     uint64_t bits = 0;
 
@@ -84,6 +107,7 @@ struct Task : base::SlabItem<Task>, base::HandleItem, fiber::Context, Timer {
     // whoever holds the claim on it, or has it from a queue.
     Executor *executor = nullptr;
     uint32_t reductions = 0; // left of its quantum while it does not run; likewise
+    Scope *scope = nullptr;  // the task only: cancels its waits; null for none
 
     // Alone: the executor that it is queued on. `next` also links it in an inbox or a shared queue.
     Task *next = nullptr;
@@ -98,6 +122,17 @@ struct Task : base::SlabItem<Task>, base::HandleItem, fiber::Context, Timer {
     void *argument = nullptr;
 
     uint64_t id = 0; // creation ordinal; immutable from spawn to end
+
+    // the task only, and whoever makes or ends it; seen to by release_task_state (task_state.hpp)
+    ScopeEntry *entries = nullptr; // the scopes that it has entered, innermost first
+    Group *group = nullptr;        // of which it is a child
+    Locals *locals = nullptr;
+
+    // written by the task, read by reports
+    sync::atomic<Mutex *> held{nullptr}; // the mutexes that it holds, the latest first
+    // any thread: when the current wait began, in steady nanoseconds; late by what the executor's clock is. Written
+    // before the wait is published.
+    sync::atomic<int64_t> waits_since_ns{0};
 
     // guarded by join_lock
     base::Spinlock join_lock;

@@ -132,6 +132,12 @@ public:
     static bool is_parked_unclaimed(uint64_t word) noexcept {
         return phase_of(word) == Phase::parked && (word & claimed_bit) == 0;
     }
+    // In parking or parked, in that wait, and nobody has ended it yet.
+    static bool waits_unclaimed(uint64_t word, uint64_t epoch) noexcept {
+        const Phase phase = phase_of(word);
+        return epoch_of(word) == epoch && (word & claimed_bit) == 0 &&
+               (phase == Phase::parking || phase == Phase::parked);
+    }
     static Phase phase_of(uint64_t word) noexcept { return static_cast<Phase>(word & 7); }
 
     static uint64_t epoch_of(uint64_t word) noexcept { return word >> 4; }

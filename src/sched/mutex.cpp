@@ -1,0 +1,274 @@
+#include "sched/mutex.hpp"
+
+#include "base/alloc.hpp"
+#include "base/cpus.hpp"
+#include "sched/runtime.hpp"
+#include "sched/switch.hpp"
+
+#include <algorithm>
+
+namespace mc::sched {
+namespace {
+
+constexpr int64_t starved_after_ns = 1'000'000;
+constexpr int spins = 30; // about what an owner that runs keeps a mutex for
+
+enum Grant : int32_t { try_again = 0, owned = 1 };
+
+// Whether the owner could be running while we spin.
+bool may_spin(const ThreadContext &thread) noexcept {
+    return base::usable_cpus() > 1 && (thread.executor == nullptr || thread.executor->many());
+}
+
+} // namespace
+
+MutexSlab &mutex_slab() noexcept {
+    static constinit MutexSlab slab;
+    return slab;
+}
+
+// --- what a task holds ---
+
+void Mutex::forget_held_below(Task &task) noexcept {
+    for (Mutex *above = task.held.load(sync::relaxed); above != nullptr; above = above->next_held_)
+        if (above->next_held_ == this) {
+            above->next_held_ = next_held_;
+            return;
+        }
+    MC_INVARIANT(false, word_.load(sync::relaxed));
+}
+
+void Mutex::release_held(Task &task) noexcept {
+    while (Mutex *mutex = task.held.load(sync::relaxed)) {
+        task.held.store(mutex->next_held_, sync::relaxed);
+        mutex->recursion_ = 0;
+        mutex->wait_lock_.lock();
+        // relaxed: pass_on releases
+        mutex->pass_on(mutex->word_.load(sync::relaxed) | dead);
+    }
+}
+
+Task *Mutex::owner() const noexcept {
+    const uint64_t bits = word_.load(sync::relaxed) & owner_mask;
+    return bits == 0 ? nullptr : task_slab().at(static_cast<uint32_t>(bits >> owner_shift) - 1);
+}
+
+// --- locking ---
+
+// Under wait_lock_. announced: it is owned, and its owner will look under the lock for whom to wake.
+Mutex::Attempt Mutex::attempt(const Task &task, uint64_t handle, bool may_wait) noexcept {
+    uint64_t word = word_.load(sync::relaxed);
+    for (;;) {
+        if (generation_bits(word) != generation_bits(handle))
+            return Attempt::stale;
+        if ((word & owner_mask) == owner_bits(task))
+            return (policy_ & recursive) != 0 ? Attempt::recursed : Attempt::deadlock;
+        const bool free = (word & owner_mask) == 0;
+        if (!free && !may_wait)
+            return Attempt::refused;
+        // acquire: pairs with the release of whoever gave it back. Announcing needs none.
+        const uint64_t wanted = free ? word | owner_bits(task) : word | waiters;
+        if (word_.compare_exchange_weak(word, wanted, sync::acquire, sync::relaxed))
+            return free ? Attempt::taken : Attempt::announced;
+    }
+}
+
+// A short while, for an owner that is about to give it back on another processor, and to nobody in particular.
+void Mutex::spin(const ThreadContext &thread) const noexcept {
+    if (!may_spin(thread) || owned_by(*thread.running))
+        return;
+    for (int i = 0; i < spins && (word_.load(sync::relaxed) & (owner_mask | waiters)) != 0; ++i)
+        sync::cpu_relax();
+}
+
+// By the task that owns it from now on.
+int32_t Mutex::taken(Task &task) noexcept {
+    note_held(task);
+    return (word_.load(sync::relaxed) & dead) != 0 ? MC_E_OWNERDEAD : MC_OK;
+}
+
+int32_t Mutex::lock_slow(ThreadContext &thread, uint64_t handle, int64_t deadline_ns, bool may_be_cancelled) noexcept {
+    Task &task = *thread.running;
+    ThreadContext *here = &thread;
+    int64_t began_ns = 0;
+    Waiting waiting;
+    spin(thread);
+    for (WaitList::At at = WaitList::At::back;; at = WaitList::At::front) {
+        const bool late = deadline_ns != MC_FOREVER && deadline_ns <= sync::now_ns();
+        const int32_t refused = late ? MC_E_TIMEDOUT : may_block(*here);
+        wait_lock_.lock();
+        const Attempt outcome = attempt(task, handle, refused == MC_OK);
+        if (outcome != Attempt::announced)
+            wait_lock_.unlock();
+        switch (outcome) {
+        case Attempt::taken:
+            return taken(task);
+        case Attempt::recursed:
+            ++recursion_;
+            return MC_OK;
+        case Attempt::stale:
+            return MC_E_STALE;
+        case Attempt::deadlock:
+            return MC_E_DEADLOCK;
+        case Attempt::refused:
+            return refused;
+        case Attempt::announced:
+            break;
+        }
+        const int64_t now = sync::now_ns();
+        if (began_ns == 0)
+            began_ns = now;
+        waiting.asks = now - began_ns >= starved_after_ns;
+        Parking parking(nullptr, deadline_ns, nullptr);
+        parking.may_be_cancelled = may_be_cancelled;
+        parking.waits_for = WaitsFor(WaitKind::mutex, this);
+        const WakeReason reason = waiting_.wait(*here, wait_lock_, waiting, at, parking);
+        if (reason != WakeReason::ready) {
+            wait_lock_.unlock();
+            return status_of(reason);
+        }
+        if (task.wake_value == owned)
+            return taken(task);
+        here = &here_now();
+    }
+}
+
+// --- giving back ---
+
+int32_t Mutex::check_owner(const Task &task, uint64_t handle) const noexcept {
+    const uint64_t word = word_.load(sync::relaxed);
+    if (generation_bits(word) != generation_bits(handle))
+        return MC_E_STALE;
+    return (word & owner_mask) == owner_bits(task) ? MC_OK : MC_E_PERM;
+}
+
+int32_t Mutex::unlock_slow(Task &task, uint64_t handle) noexcept {
+    const int32_t status = check_owner(task, handle);
+    if (status != MC_OK)
+        return status;
+    if (recursion_ > 0) {
+        --recursion_;
+        return MC_OK;
+    }
+    forget_held(task);
+    return give_back();
+}
+
+int32_t Mutex::give_back() noexcept {
+    wait_lock_.lock();
+    pass_on(word_.load(sync::relaxed));
+    return MC_OK;
+}
+
+// Under wait_lock_, which it gives back; by the owner, whose word this is. Nobody else changes an owned word but waiters,
+// which need the lock.
+void Mutex::pass_on(uint64_t word) noexcept {
+    const uint64_t kept = generation_bits(word) | (word & dead);
+    Waiting *first = waiting_.first();
+    const bool hand_over = first != nullptr && ((policy_ & fifo) != 0 || first->asks != 0);
+    first = waiting_.take_first(hand_over ? owned : try_again);
+    const uint64_t rest = waiting_.empty() ? 0 : waiters;
+    const uint64_t owner = first != nullptr && hand_over ? owner_bits(*first->task) : 0;
+    // release: pairs with the acquire of whoever takes it; one who was handed it is ordered by its wake.
+    word_.store(kept | owner | rest, sync::release);
+    wait_lock_.unlock();
+    if (first != nullptr)
+        wake(first->task, first->claim);
+}
+
+int32_t Mutex::consistent(ThreadContext &thread, uint64_t handle) noexcept {
+    const int32_t status = check_owner(*thread.running, handle);
+    if (status != MC_OK)
+        return status;
+    if ((word_.load(sync::relaxed) & dead) == 0)
+        return MC_E_INVAL;
+    (void)word_.fetch_and(~dead, sync::relaxed); // relaxed: the next owner gets it by the unlock
+    return MC_OK;
+}
+
+// --- life ---
+
+void Mutex::begin(uint32_t policy, uint64_t handle) noexcept {
+    policy_ = policy;
+    recursion_ = 0;
+    word_.store(generation_bits(handle), sync::release); // release: pairs with the acquire of a lock's CAS
+}
+
+int32_t Mutex::end(uint64_t handle, bool *reusable) noexcept {
+    base::SpinGuard guard(wait_lock_);
+    uint64_t word = word_.load(sync::relaxed);
+    if (generation_bits(word) != generation_bits(handle))
+        return MC_E_STALE;
+    // A waiter that was woken to try again and has not yet, finds a stale handle. Word without generation: nobody's.
+    if ((word & owner_mask) != 0 || !waiting_.empty() ||
+        !word_.compare_exchange_strong(word, 0, sync::acquire, sync::relaxed))
+        return MC_E_BUSY;
+    *reusable = base::retire_handle(this);
+    return MC_OK;
+}
+
+int32_t create_mutex(uint32_t policy, uint64_t *out) noexcept {
+    Mutex *mutex = mutex_slab().acquire();
+    if (mutex == nullptr)
+        return MC_E_NOMEM;
+    const uint64_t handle = base::issue_handle(mutex, base::HandleKind::mutex);
+    mutex->begin(policy, handle);
+    *out = handle;
+    return MC_OK;
+}
+
+int32_t destroy_mutex(uint64_t handle) noexcept {
+    Mutex *mutex = mutex_at(handle);
+    bool reusable = false;
+    const int32_t status = mutex == nullptr ? MC_E_STALE : mutex->end(handle, &reusable);
+    if (status == MC_OK && reusable)
+        mutex_slab().release(mutex);
+    return status;
+}
+
+// --- several at once ---
+
+namespace {
+
+void unlock_first(ThreadContext &thread, const uint64_t *handles, uint32_t count) noexcept {
+    while (count-- > 0)
+        (void)mutex_at(handles[count])->unlock(thread, handles[count]);
+}
+
+// By index: that is the order in which everybody locks.
+bool before(uint64_t a, uint64_t b) noexcept { return static_cast<uint32_t>(a) < static_cast<uint32_t>(b); }
+
+int32_t lock_sorted(ThreadContext &thread, const uint64_t *handles, uint32_t count, int64_t deadline_ns) noexcept {
+    int32_t result = MC_OK;
+    ThreadContext *here = &thread;
+    for (uint32_t i = 0; i < count; ++i, here = &here_now()) {
+        Mutex *mutex = mutex_at(handles[i]);
+        const int32_t status = mutex == nullptr ? MC_E_STALE : mutex->lock(*here, handles[i], deadline_ns);
+        if (status == MC_E_OWNERDEAD) {
+            result = status;
+        } else if (status != MC_OK) {
+            unlock_first(here_now(), handles, i);
+            return status;
+        }
+    }
+    return result;
+}
+
+} // namespace
+
+int32_t lock_all(ThreadContext &thread, const uint64_t *handles, uint32_t count, int64_t deadline_ns) noexcept {
+    constexpr uint32_t few = 16;
+    uint64_t inline_copies[few];
+    uint64_t *sorted = count <= few ? inline_copies : base::allocate_array<uint64_t>(count);
+    if (sorted == nullptr)
+        return MC_E_NOMEM;
+    std::copy(handles, handles + count, sorted);
+    std::sort(sorted, sorted + count, before);
+    const bool twice = std::adjacent_find(sorted, sorted + count) != sorted + count;
+    const int32_t status = twice ? MC_E_INVAL : lock_sorted(thread, sorted, count, deadline_ns);
+    if (sorted != inline_copies)
+        base::deallocate_array(sorted, count);
+    return status;
+}
+
+} // namespace mc::sched
