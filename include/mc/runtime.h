@@ -63,10 +63,21 @@ MC_API int32_t mc_detach(mc_task_t task) MC_NOEXCEPT;
 
 /* For microthreads that compute for long between other calls: lets timers fire and other threads' tasks in now and then
  * (about every 200 microseconds), and gives up the turn when the quantum (1 ms, or 4,000 calls) is over; in
- * single-processor mode, whenever it has let others in. Elsewhere, and inside tx, it does nothing. MC_OK; MC_E_FORKED,
- * MC_E_SHUTDOWN or MC_E_NOMEM as any first call.
+ * single-processor mode, whenever it has let others in. Elsewhere, and inside tx, it does nothing. MC_OK; MC_E_CANCELED: the
+ * calling task's scope (mc/scope.h) is cancelled; MC_E_FORKED, MC_E_SHUTDOWN or MC_E_NOMEM as any first call.
  * Blocks: fiber. Threads: any. Calls back: no. */
 MC_API int32_t mc_checkpoint(void) MC_NOEXCEPT;
+
+/* Gives up the turn: other tasks of the runtime run first. A thread that owns no runtime lets other threads run. Does nothing
+ * inside tx. MC_OK; MC_E_CANCELED: the calling task's scope is cancelled (it has given up its turn all the same); MC_E_FORKED,
+ * MC_E_SHUTDOWN or MC_E_NOMEM as any first call. Blocks: fiber. Threads: any. Calls back: no. */
+MC_API int32_t mc_yield(void) MC_NOEXCEPT;
+
+/* Waits for ns nanoseconds, or until a time of the steady clock; what has passed already is a yield. MC_OK: the time has
+ * come. MC_E_CANCELED, MC_E_SHUTDOWN: it has not. MC_E_CONTEXT; MC_E_FORKED or MC_E_NOMEM as any first call.
+ * Blocks: fiber | thread. Threads: any. Calls back: no. */
+MC_API int32_t mc_sleep(int64_t ns) MC_NOEXCEPT;
+MC_API int32_t mc_sleep_until(int64_t deadline_ns) MC_NOEXCEPT;
 
 /* The handle of the calling microthread, the one that mc_spawn stored. 0 for a microthread that nobody can join
  * (spawned without a handle, or detached) and on a stack that is no microthread's. Blocks: never. Threads: any. Calls

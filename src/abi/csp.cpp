@@ -208,12 +208,8 @@ void csp_yield(void) noexcept {
         int32_t status = MC_OK;
         thread = enter(&status);
     }
-    if (thread == nullptr || thread->no_switch != 0)
-        return;
-    if (thread->executor != nullptr)
-        thread->executor->yield();
-    else
-        mc::sync::thread_yield();
+    if (thread != nullptr)
+        mc::sched::yield(*thread);
 }
 
 void csp_descr(char const *fmt, ...) noexcept {

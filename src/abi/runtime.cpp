@@ -48,18 +48,50 @@ int32_t mc_detach(mc_task_t task) noexcept {
     return mc::abi::enter(&status) == nullptr ? status : mc::sched::detach(task);
 }
 
+namespace {
+
+// The calling task may have gone to another thread.
+int32_t cancellation_of_caller() noexcept {
+    const ThreadContext *thread = mc::sched::current();
+    if (thread == nullptr || thread->running->scope == nullptr)
+        return MC_OK;
+    return thread->running->scope->cancelled() ? MC_E_CANCELED : MC_OK;
+}
+
+} // namespace
+
 int32_t mc_checkpoint(void) noexcept {
     int32_t status = MC_OK;
     ThreadContext *thread = mc::sched::current();
     if (thread == nullptr)
         thread = mc::abi::enter(&status);
-    if (thread != nullptr && thread->executor != nullptr && thread->no_switch == 0)
+    if (thread == nullptr)
+        return status;
+    if (thread->executor != nullptr && thread->no_switch == 0)
         thread->executor->checkpoint();
-    thread = mc::sched::current();
-    if (thread != nullptr && thread->running->scope != nullptr && thread->running->scope->cancelled())
-        return MC_E_CANCELED;
-    return status;
+    return cancellation_of_caller();
 }
+
+int32_t mc_yield(void) noexcept {
+    int32_t status = MC_OK;
+    ThreadContext *thread = mc::abi::enter(&status);
+    if (thread == nullptr)
+        return status;
+    mc::sched::yield(*thread);
+    return cancellation_of_caller();
+}
+
+int32_t mc_sleep_until(int64_t deadline_ns) noexcept {
+    if (deadline_ns <= mc::sync::now_ns())
+        return mc_yield();
+    int32_t status = MC_OK;
+    ThreadContext *thread = mc::abi::enter(&status);
+    if (thread != nullptr)
+        status = mc::sched::sleep_until(*thread, deadline_ns, nullptr);
+    return status == MC_E_TIMEDOUT ? MC_OK : status;
+}
+
+int32_t mc_sleep(int64_t ns) noexcept { return mc_sleep_until(mc_after(ns)); }
 
 mc_task_t mc_task_self(void) noexcept {
     const ThreadContext *thread = mc::sched::current();

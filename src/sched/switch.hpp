@@ -177,6 +177,16 @@ __attribute__((always_inline)) inline void wake_handing_over(ThreadContext &thre
     executor->run_out_of_turn(task);
 }
 
+// The calling task gives up its turn, where that is possible; a foreign thread lets others run.
+inline void yield(ThreadContext &thread) noexcept {
+    if (thread.no_switch != 0)
+        return;
+    if (thread.executor != nullptr)
+        thread.executor->yield();
+    else
+        sync::thread_yield();
+}
+
 // Every runtime call that may switch counts a reduction; the last of a quantum gives the turn up. Returns the context of
 // the thread that the caller runs on afterwards.
 ThreadContext *quantum_over(ThreadContext *thread) noexcept;
