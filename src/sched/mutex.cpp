@@ -11,7 +11,11 @@ namespace mc::sched {
 namespace {
 
 constexpr int64_t starved_after_ns = 1'000'000;
+#if defined(MC_SYS) && MC_SYS
+constexpr int spins = 1;
+#else
 constexpr int spins = 30; // about what an owner that runs keeps a mutex for
+#endif
 
 enum Grant : int32_t { try_again = 0, owned = 1 };
 

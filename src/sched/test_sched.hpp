@@ -128,6 +128,18 @@ struct Loner {
     }
 };
 
+// While it lives the calling thread is this one, also for code that asks who calls.
+class As {
+public:
+    explicit As(Loner &who) : before_(sync::thread_slot()) { sync::set_thread_slot(&who.thread); }
+    ~As() { sync::set_thread_slot(before_); }
+    As(const As &) = delete;
+    As &operator=(const As &) = delete;
+
+private:
+    void *before_;
+};
+
 // Threads that the runtime knows before the owner goes on.
 struct Known {
     sync::atomic<uint32_t> count{0};
