@@ -186,6 +186,8 @@ private:
     void run(Task *task) noexcept;
     Task *choose() noexcept;
     Task *take_from_wheel() noexcept;
+    void begin_quantum(Task &task) noexcept;
+    bool wheel_came_round(const Task &task) const noexcept;
     bool search() noexcept;
     bool take_injected() noexcept;
     bool steal_from(Executor &victim, bool everything) noexcept;

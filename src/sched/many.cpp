@@ -120,6 +120,19 @@ ThreadContext *quantum_over(ThreadContext *thread) noexcept {
     return thread;
 }
 
+void Executor::begin_quantum(Task &task) noexcept {
+    task.quantum_of = this;
+    task.quantum_from = wheel_.position();
+}
+
+// Positions of other wheels say nothing: who has come from elsewhere waits a turn at most once for nothing.
+bool Executor::wheel_came_round(const Task &task) const noexcept {
+    return task.quantum_of == this && wheel_.position() - task.quantum_from >= wheel_.segments();
+}
+
+// What is used up may be left over from an earlier turn of the wheel, in which it waited for somebody. Then its quantum of
+// this turn is still to come, and it goes on with that: else two that wake each other would be on the wheel by turns, each
+// waiting for the other, and have half of what the rest have.
 ThreadContext *Executor::end_quantum() noexcept {
     Task *self = thread_.running;
     thread_.reductions = quantum_of(*self);
@@ -129,8 +142,14 @@ ThreadContext *Executor::end_quantum() noexcept {
         poll();
     if (!others_queued() && !to_idle_)
         return &thread_;
-    move_to_ = self->pinned ? nullptr : pool_.lighter_than(*this);
-    leave_for(move_to_ != nullptr ? task_moves_ : task_used_quantum_);
+    if (wheel_came_round(*self)) {
+        begin_quantum(*self);
+        leave_for(task_yielded_);
+    } else {
+        move_to_ = self->pinned ? nullptr : pool_.lighter_than(*this);
+        leave_for(move_to_ != nullptr ? task_moves_ : task_used_quantum_);
+        self->executor->begin_quantum(*self);
+    }
     return &self->executor->thread_; // where we go on
 }
 

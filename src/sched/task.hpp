@@ -84,6 +84,9 @@ struct Task : base::SlabItem<Task>, base::HandleItem, fiber::Context, Timer {
     // whoever holds the claim on it, or has it from a queue.
     Executor *executor = nullptr;
     uint32_t reductions = 0; // left of its quantum while it does not run; likewise
+    // Where that quantum began, once it has had one on a wheel: executor, and position of its wheel; likewise.
+    Executor *quantum_of = nullptr;
+    uint64_t quantum_from = 0;
 
     // Alone: the executor that it is queued on. `next` also links it in an inbox or a shared queue.
     Task *next = nullptr;
