@@ -113,7 +113,7 @@ void equal_shares(uint32_t segments, bool pinned) {
 void nobody_forgotten(uint32_t segments) {
     reductions_alone(segments);
     start_many(2);
-    constexpr uint64_t some = 20 * quantum;
+    constexpr uint64_t some = uint64_t{20} * quantum;
     const Crowd crowd(mc::testing::under_valgrind ? UINT64_MAX : 20'000 * some, some);
     stop_many();
     cr_assert_geq(crowd.hogs_had().least, some);

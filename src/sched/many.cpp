@@ -396,7 +396,8 @@ void Executor::watch_quantum(int64_t now) noexcept {
     if (turn != watched_turn_) {
         watched_turn_ = turn;
         watched_since_ns_ = now;
-    } else if (thread_.running != idle_ && now - watched_since_ns_ >= weigh(pool_.options().quantum_ns, thread_.running->priority)) {
+    } else if (thread_.running != idle_ &&
+               now - watched_since_ns_ >= weigh(pool_.options().quantum_ns, thread_.running->priority)) {
         watched_since_ns_ = now;
         thread_.reductions = 1;
     }

@@ -30,7 +30,7 @@ namespace mc::sched {
 
 // How the executors of a pool share their time. A quantum ends after so many runtime calls, or that time.
 struct PoolOptions {
-    uint32_t wheel_segments = 1; // 1 to Wheel::max_segments
+    uint32_t wheel_segments = 1; // 1 to Wheel::max_segments; see wheel.hpp for what that changes
     uint32_t quantum_reductions = 4000;
     int64_t quantum_ns = 1'000'000;
 };

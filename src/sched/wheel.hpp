@@ -8,7 +8,8 @@
 //   steal  from the segment furthest away, the oldest first; from the one at which the wheel stands last.
 //
 // Position: segments passed, empty ones too, so a wheel that has come round since position p stands at p + segments or
-// further. Everything that goes a whole turn forward runs in the order of the pushes, with any number of segments.
+// further. What goes a whole turn forward runs in the order of the pushes, with any number of segments: executors put
+// nothing nearer, so all of theirs is in one segment at a time.
 //
 // A pinned task goes beside the others of its segment and runs after them in the same turn: thieves do not see it.
 //

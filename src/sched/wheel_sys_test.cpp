@@ -23,35 +23,35 @@ int have(Ledger &ledger, const Task *task) { return task == nullptr ? 0 : ledger
 // complete, and the count is right in the end.
 Test(WheelSys, owner_thief_and_pusher, .timeout = 120) {
     for (const uint32_t segments : {1u, 2u})
-        testing::expect_pass({.name = segments == 1 ? "WheelSys/owner_thief_and_pusher (1)" : "WheelSys/owner_thief_and_pusher (2)",
-                              .search = testing::Search::seeds,
-                              .seeds = 5'000},
-                             [segments] {
-                                 Ledger ledger;
-                                 Wheel wheel;
-                                 check(wheel.set_segments(segments), "no memory");
-                                 wheel.push(ledger.fresh(0));
-                                 wheel.push(ledger.fresh(1), 1);
-                                 int stolen = 0;
-                                 Thread thief([&] { stolen = have(ledger, wheel.steal()) + have(ledger, wheel.steal()); },
-                                              "thief");
-                                 Thread pusher(
-                                     [&] {
-                                         wheel.push(ledger.fresh(2));
-                                         wheel.push(ledger.fresh(3), 1);
-                                     },
-                                     "pusher");
-                                 int taken = have(ledger, wheel.take());
-                                 wheel.push(ledger.fresh(4));
-                                 taken += have(ledger, wheel.take());
-                                 thief.join();
-                                 pusher.join();
-                                 while (const Task *task = wheel.take())
-                                     taken += have(ledger, task);
-                                 check(taken + stolen == 5, "%d and %d", taken, stolen);
-                                 ledger.all_were_had(5);
-                                 check(wheel.size() == 0 && !wheel.seen_nonempty(), "the count is wrong");
-                             });
+        testing::expect_pass(
+            {.name = segments == 1 ? "WheelSys/owner_thief_and_pusher (1)" : "WheelSys/owner_thief_and_pusher (2)",
+             .search = testing::Search::seeds,
+             .seeds = 5'000},
+            [segments] {
+                Ledger ledger;
+                Wheel wheel;
+                check(wheel.set_segments(segments), "no memory");
+                wheel.push(ledger.fresh(0));
+                wheel.push(ledger.fresh(1), 1);
+                int stolen = 0;
+                Thread thief([&] { stolen = have(ledger, wheel.steal()) + have(ledger, wheel.steal()); }, "thief");
+                Thread pusher(
+                    [&] {
+                        wheel.push(ledger.fresh(2));
+                        wheel.push(ledger.fresh(3), 1);
+                    },
+                    "pusher");
+                int taken = have(ledger, wheel.take());
+                wheel.push(ledger.fresh(4));
+                taken += have(ledger, wheel.take());
+                thief.join();
+                pusher.join();
+                while (const Task *task = wheel.take())
+                    taken += have(ledger, task);
+                check(taken + stolen == 5, "%d and %d", taken, stolen);
+                ledger.all_were_had(5);
+                check(wheel.size() == 0 && !wheel.seen_nonempty(), "the count is wrong");
+            });
 }
 
 // Goal: the last one, and both want it: one has it.

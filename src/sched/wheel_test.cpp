@@ -108,7 +108,7 @@ Test(Wheel, position_counts_segments) {
         cr_assert_eq(run(wheel, 2), "01");
         cr_assert_eq(wheel.position(), start + segments);
         cr_assert_eq(run(wheel, 3), "010");
-        cr_assert_eq(wheel.position(), start + 3 * segments);
+        cr_assert_eq(wheel.position(), start + 3 * uint64_t{segments});
     }
 }
 
