@@ -69,7 +69,7 @@ Executor *Executor::create(Pool &pool, uint32_t index) noexcept {
     Driver *driver = memory == nullptr ? nullptr : pool.make_driver(index);
     if (driver != nullptr) {
         auto *executor = new (memory) Executor(pool, index, driver);
-        if (executor->make_own_tasks()) {
+        if (executor->wheel_.set_segments(pool.options().wheel_segments) && executor->make_own_tasks()) {
             std::snprintf(executor->reader_name_, sizeof executor->reader_name_, "executor %" PRIu32, index);
             pool.reclaimer().domain().add(executor->reader_, executor->reader_name_);
             executor->sleeper_.executor = executor;

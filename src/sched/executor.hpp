@@ -18,9 +18,9 @@
 #include "sched/park.hpp"
 #include "sched/reclaim.hpp"
 #include "sched/run_queue.hpp"
-#include "sched/shared_queue.hpp"
 #include "sched/thread_bed.hpp"
 #include "sched/timer.hpp"
+#include "sched/wheel.hpp"
 
 #include <cstdint>
 
@@ -57,8 +57,6 @@ struct ThreadContext {
 class Executor {
 public:
     static constexpr uint32_t load_of_one = 1024; // one task, running or runnable
-    static constexpr int64_t quantum_ns = 1'000'000;
-    static constexpr uint32_t quantum_reductions = 4000;
     static constexpr uint32_t most_next_in_a_row = 16;
 
     // Null without memory. The caller then adopts a thread, or starts one.
@@ -120,7 +118,7 @@ public:
     base::EpochReader &reader() noexcept { return reader_; }
     void count_begun() noexcept { begun_.store(begun_.load(sync::relaxed) + 1, sync::relaxed); }
     uint64_t take_id() noexcept;
-    static uint32_t quantum_of(const Task &task) noexcept; // in reductions
+    uint32_t quantum_of(const Task &task) const noexcept; // in reductions
 
     // Makes a runnable task join the tail. Any thread.
     void enqueue(Task *task) noexcept;
@@ -190,6 +188,9 @@ private:
     void idle_of_many() noexcept;
     void run(Task *task) noexcept;
     Task *choose() noexcept;
+    Task *take_from_wheel() noexcept;
+    void begin_quantum(Task &task) noexcept;
+    bool wheel_came_round(const Task &task) const noexcept;
     bool search() noexcept;
     bool take_injected() noexcept;
     bool steal_from(Executor &victim, bool everything) noexcept;
@@ -256,7 +257,7 @@ private:
     TimerHeap timers_;
     base::Inbox<Task, &Task::next> inbox_;
     LocalQueue ring_;                      // runnable, may be stolen
-    SharedQueue wheel_;                    // used up their quantum; one segment
+    Wheel wheel_;                          // used up their quantum
     sync::atomic<Task *> next_{nullptr};   // set by us alone; taken by us, or by the sentry
     sync::atomic<uint64_t> turns_{0};      // written by us
     sync::atomic<uint64_t> seen_turns_{0}; // written by the sentry

@@ -82,7 +82,9 @@ bool Executor::others_queued() const noexcept {
     return next_.load(sync::relaxed) != nullptr || pinned_head_ != nullptr || ring_.size() != 0 || wheel_.size() != 0;
 }
 
-uint32_t Executor::quantum_of(const Task &task) noexcept { return weigh(quantum_reductions, task.priority); }
+uint32_t Executor::quantum_of(const Task &task) const noexcept {
+    return weigh(pool_.options().quantum_reductions, task.priority);
+}
 
 // The running task leaves, runnable; the marker says where it goes, once it is off its stack.
 void Executor::leave_for(Parking &marker) noexcept {
@@ -98,12 +100,13 @@ bool Executor::complete_marker(const Parking &marker, Task *left) noexcept {
     if (&marker == &task_yielded_) {
         accept(left);
     } else if (&marker == &task_used_quantum_ && left->pinned) {
-        push_pinned(left); // a wheel can be stolen from
+        wheel_.push(left); // nobody may steal it
     } else if (&marker == &task_used_quantum_) {
         wheel_.push(left);
         pool_.notify();
     } else if (&marker == &task_moves_) {
-        move_to_->send(left);
+        move_to_->wheel_.push(left); // there too it waits for a turn
+        pool_.notify();              // should that executor sleep, or hog
     } else {
         return false;
     }
@@ -117,6 +120,19 @@ ThreadContext *quantum_over(ThreadContext *thread) noexcept {
     return thread;
 }
 
+void Executor::begin_quantum(Task &task) noexcept {
+    task.quantum_of = this;
+    task.quantum_from = wheel_.position();
+}
+
+// Positions of other wheels say nothing: who has come from elsewhere waits a turn at most once for nothing.
+bool Executor::wheel_came_round(const Task &task) const noexcept {
+    return task.quantum_of == this && wheel_.position() - task.quantum_from >= wheel_.segments();
+}
+
+// What is used up may be left over from an earlier turn of the wheel, in which it waited for somebody. Then its quantum of
+// this turn is still to come, and it goes on with that: else two that wake each other would be on the wheel by turns, each
+// waiting for the other, and have half of what the rest have.
 ThreadContext *Executor::end_quantum() noexcept {
     Task *self = thread_.running;
     thread_.reductions = quantum_of(*self);
@@ -126,8 +142,14 @@ ThreadContext *Executor::end_quantum() noexcept {
         poll();
     if (!others_queued() && !to_idle_)
         return &thread_;
-    move_to_ = self->pinned ? nullptr : pool_.lighter_than(*this);
-    leave_for(move_to_ != nullptr ? task_moves_ : task_used_quantum_);
+    if (wheel_came_round(*self)) {
+        begin_quantum(*self);
+        leave_for(task_yielded_);
+    } else {
+        move_to_ = self->pinned ? nullptr : pool_.lighter_than(*this);
+        leave_for(move_to_ != nullptr ? task_moves_ : task_used_quantum_);
+        self->executor->begin_quantum(*self);
+    }
     return &self->executor->thread_; // where we go on
 }
 
@@ -167,13 +189,17 @@ Task *Executor::choose() noexcept {
     }
     if (to_idle_) { // the wheel's turn
         to_idle_ = false;
-        wheel_turned_ns_ = last_poll_ns_;
-        if (Task *task = wheel_.take(1))
+        if (Task *task = take_from_wheel())
             return task;
     }
     if (Task *task = take_next_or_queued())
         return task;
-    return wheel_.take(1);
+    return take_from_wheel();
+}
+
+Task *Executor::take_from_wheel() noexcept {
+    wheel_turned_ns_ = last_poll_ns_;
+    return wheel_.take();
 }
 
 void Executor::run(Task *task) noexcept {
@@ -207,7 +233,7 @@ bool Executor::take_injected() noexcept {
 bool Executor::steal_from(Executor &victim, bool everything) noexcept {
     Task *task = victim.ring_.steal_into(ring_);
     if (task == nullptr && everything)
-        task = victim.wheel_.take(1);
+        task = victim.wheel_.steal();
     if (task == nullptr)
         return false;
     return ring_.push(task); // half of a queue fits into an empty one
@@ -358,7 +384,7 @@ void Executor::poll_of_many(int64_t now) noexcept {
             push_tail_of_many(task);
     if (wheel_.size() == 0)
         wheel_turned_ns_ = now;
-    else if (now - wheel_turned_ns_ >= quantum_ns)
+    else if (now - wheel_turned_ns_ >= pool_.options().quantum_ns)
         to_idle_ = true;
     watch_quantum(now);
     measure_load();
@@ -370,7 +396,8 @@ void Executor::watch_quantum(int64_t now) noexcept {
     if (turn != watched_turn_) {
         watched_turn_ = turn;
         watched_since_ns_ = now;
-    } else if (thread_.running != idle_ && now - watched_since_ns_ >= weigh(quantum_ns, thread_.running->priority)) {
+    } else if (thread_.running != idle_ &&
+               now - watched_since_ns_ >= weigh(pool_.options().quantum_ns, thread_.running->priority)) {
         watched_since_ns_ = now;
         thread_.reductions = 1;
     }

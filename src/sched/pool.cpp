@@ -8,8 +8,20 @@
 
 namespace mc::sched {
 
-Pool *Pool::create(const DriverSource &drivers) noexcept {
-    Pool *pool = base::create<Pool>(drivers);
+namespace {
+
+// A quantum is weighed by priority: a quarter of it, or four times as much, must still be one.
+bool valid(const PoolOptions &options) noexcept {
+    return options.wheel_segments >= 1 && options.wheel_segments <= Wheel::max_segments &&
+           options.quantum_reductions >= 4 && options.quantum_reductions <= UINT32_MAX / 4 && options.quantum_ns >= 4 &&
+           options.quantum_ns <= INT64_MAX / 4;
+}
+
+} // namespace
+
+Pool *Pool::create(const DriverSource &drivers, const PoolOptions &options) noexcept {
+    MC_INVARIANT(valid(options), options.wheel_segments);
+    Pool *pool = base::create<Pool>(drivers, options);
     if (pool == nullptr)
         return nullptr;
     if (!pool->make_executors(1)) {

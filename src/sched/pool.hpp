@@ -28,6 +28,13 @@
 
 namespace mc::sched {
 
+// How the executors of a pool share their time. A quantum ends after so many runtime calls, or that time.
+struct PoolOptions {
+    uint32_t wheel_segments = 1; // 1 to Wheel::max_segments; see wheel.hpp for what that changes
+    uint32_t quantum_reductions = 4000;
+    int64_t quantum_ns = 1'000'000;
+};
+
 class Pool {
 public:
 #if defined(MC_SYS) && MC_SYS
@@ -37,12 +44,14 @@ public:
 #endif
 
     // With its first executor; null without memory. drivers stays as long as the pool.
-    static Pool *create(const DriverSource &drivers = futex_drivers) noexcept;
+    static Pool *create(const DriverSource &drivers = futex_drivers, const PoolOptions &options = {}) noexcept;
 
     Driver *make_driver(uint32_t index) noexcept {
         return drivers_.make(drivers_.user, index, static_cast<uint64_t>(sync::now_ns()) + index);
     }
     void destroy_driver(Driver *driver) noexcept { drivers_.destroy(drivers_.user, driver); }
+
+    const PoolOptions &options() const noexcept { return options_; }
 
     Executor &first() noexcept { return *executors_[0].load(sync::relaxed); }
     bool many() const noexcept { return many_.load(sync::relaxed) != 0; }
@@ -104,7 +113,7 @@ public:
     int64_t coarse_now() const noexcept { return coarse_now_.load(sync::relaxed); }
     void set_coarse_now(int64_t now) noexcept { coarse_now_.store(now, sync::relaxed); }
 
-    explicit Pool(const DriverSource &drivers) noexcept : drivers_(drivers) {}
+    Pool(const DriverSource &drivers, const PoolOptions &options) noexcept : drivers_(drivers), options_(options) {}
 
 private:
     bool make_executors(uint32_t n) noexcept;
@@ -116,6 +125,7 @@ private:
 
     // immutable
     const DriverSource &drivers_;
+    const PoolOptions options_;
     // written under the lifecycle mutex, read by any thread
     sync::atomic<Executor *> executors_[max_executors] = {};
     sync::atomic<uint32_t> made_{0}; // executors that exist

@@ -28,6 +28,7 @@ struct Registry {
     // guarded by mutex
     Pool *pool = nullptr;
     const DriverSource *drivers = &futex_drivers;
+    PoolOptions options;
     // 1 while a thread owns the first executor, or all have threads of their own; read without the mutex by take_over
     sync::atomic<uint32_t> owned{0};
     bool ended = false;      // an executor's thread ended on a microthread's stack: the process is exiting
@@ -132,7 +133,7 @@ void hook_process() noexcept {
 // known: the thread's task while it was a foreign one, or null.
 ThreadContext *attach_owner(Task *known, int32_t *status) noexcept {
     if (registry.pool == nullptr) {
-        registry.pool = Pool::create(*registry.drivers);
+        registry.pool = Pool::create(*registry.drivers, registry.options);
         published.store(registry.pool, sync::release); // release: pairs with default_pool's acquire
     }
     if (registry.pool == nullptr || !registry.pool->first().adopt_thread(known)) {
@@ -226,6 +227,14 @@ int32_t set_driver_source(const DriverSource &drivers) noexcept {
     if (registry.pool != nullptr)
         return MC_E_BUSY;
     registry.drivers = &drivers;
+    return MC_OK;
+}
+
+int32_t set_pool_options(const PoolOptions &options) noexcept {
+    sync::lock_guard guard(registry.mutex);
+    if (registry.pool != nullptr)
+        return MC_E_BUSY;
+    registry.options = options;
     return MC_OK;
 }
 

@@ -14,6 +14,8 @@
 
 namespace mc::sched {
 
+struct PoolOptions; // pool.hpp
+
 // The calling thread's context, or null when it has none (yet, or any more).
 inline ThreadContext *current() noexcept { return static_cast<ThreadContext *>(sync::thread_slot()); }
 
@@ -52,6 +54,9 @@ bool on_own_stack(const ThreadContext *thread, const void *pointer) noexcept;
 // Executors of the default runtime get their drivers from there, which must stay; before its first use, else MC_E_BUSY. Any
 // thread.
 int32_t set_driver_source(const DriverSource &drivers) noexcept;
+
+// How its executors share their time; likewise.
+int32_t set_pool_options(const PoolOptions &options) noexcept;
 
 // The default runtime, or null when nobody has needed it yet.
 Pool *default_pool() noexcept;

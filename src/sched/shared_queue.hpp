@@ -1,5 +1,5 @@
 // A first-in, first-out queue of tasks under a lock, linked through Task::next: what foreign threads hand in and what
-// does not fit into an executor's own queue (injection), and one segment of an executor's wheel. Any thread.
+// does not fit into an executor's own queue (injection). Any thread.
 //
 // The count is published by a sequentially consistent exchange: the pusher's half of the Dekker with an executor that
 // goes to sleep, see thread_bed.hpp.

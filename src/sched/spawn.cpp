@@ -209,6 +209,7 @@ int32_t spawn(ThreadContext *thread, Executor &executor, const SpawnRequest &req
     task->pinned = request.pinned;
     task->priority = request.priority;
     task->reductions = executor.quantum_of(*task);
+    task->quantum_of = nullptr;
     task->ever_joinable = request.handle != nullptr;
     task->ended = task->ever_joinable ? end_none : end_unowned;
     set_name(*task, request.name);

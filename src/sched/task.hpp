@@ -108,6 +108,9 @@ struct Task : base::SlabItem<Task>, base::HandleItem, fiber::Context, Timer {
     Executor *executor = nullptr;
     uint32_t reductions = 0; // left of its quantum while it does not run; likewise
     Scope *scope = nullptr;  // the task only: cancels its waits; null for none
+    // Where that quantum began, once it has had one on a wheel: executor, and position of its wheel; likewise.
+    Executor *quantum_of = nullptr;
+    uint64_t quantum_from = 0;
 
     // Alone: the executor that it is queued on. `next` also links it in an inbox or a shared queue.
     Task *next = nullptr;
