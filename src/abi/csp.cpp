@@ -21,6 +21,7 @@ using mc::base::log;
 using mc::csp::Channel;
 using mc::csp::Patience;
 using mc::csp::Side;
+using mc::sched::Pool;
 using mc::sched::ThreadContext;
 
 // 0 or null is all that many csp calls can return: the reason goes to the log.
@@ -150,13 +151,13 @@ int csp_run(void) noexcept {
     ThreadContext *thread = enter_or_log("csp_run");
     if (thread == nullptr)
         return 0;
-    mc::sched::Pool &pool = *mc::sched::default_pool();
+    Pool &pool = mc::sched::pool_of(*thread);
     if (!pool.many())
         return may_run(*thread, "csp_run") && thread->executor->run_once() ? 1 : 0;
     if (thread->no_switch != 0)
         return fail("csp_run", MC_E_CONTEXT);
     if (thread->executor == nullptr)
-        return pool.wait_quiet(mc_after(MC_MS)) ? 0 : 1;
+        return pool.wait_quiet(*thread, Pool::Quiet::no_microthread, mc_after(MC_MS)) == MC_OK ? 0 : 1;
     thread->executor->yield();
     return 1; // the caller is left
 }
@@ -165,22 +166,21 @@ void csp_schedule(void) noexcept {
     ThreadContext *thread = enter_or_log("csp_schedule");
     if (thread == nullptr)
         return;
-    mc::sched::Pool &pool = *mc::sched::default_pool();
+    Pool &pool = mc::sched::pool_of(*thread);
     if (pool.many()) {
-        if (thread->executor == nullptr && thread->no_switch == 0)
-            (void)pool.wait_quiet(MC_FOREVER);
-        else
-            (void)fail("csp_schedule", MC_E_CONTEXT);
+        int32_t status = MC_E_CONTEXT;
+        if (thread->executor == nullptr && thread->no_switch == 0) {
+            status = pool.wait_quiet(*thread, Pool::Quiet::no_microthread, MC_FOREVER);
+            if (status == MC_E_CONTEXT) // the executors have stopped
+                return;
+        }
+        if (status != MC_OK)
+            (void)fail("csp_schedule", status);
         return;
     }
     if (!may_run(*thread, "csp_schedule"))
         return;
-    mc::sched::Executor &executor = *thread->executor;
-    mc::sched::Task &self = *thread->running;
-    self.in_schedule = true;
-    while (executor.run_once()) {
-    }
-    self.in_schedule = false;
+    thread->executor->run_until_idle();
 }
 
 int csp_init_runtime(int n) noexcept {

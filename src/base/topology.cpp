@@ -354,4 +354,6 @@ bool pin_this_thread(int cpu) noexcept {
 }
 #endif
 
+int current_cpu() noexcept { return sched_getcpu(); }
+
 } // namespace mc::base

@@ -126,4 +126,7 @@ private:
 // use it, or no memory; nothing has changed then. In the systematic twin, whose threads are one, it does nothing.
 bool pin_this_thread(int cpu) noexcept;
 
+// The processor that the calling thread runs on now, or -1 where the system does not tell.
+int current_cpu() noexcept;
+
 } // namespace mc::base

@@ -324,6 +324,14 @@ bool Executor::run_once() noexcept {
     return queue_.others_to_run(self) || !timers_.empty();
 }
 
+void Executor::run_until_idle() noexcept {
+    Task &self = *thread_.running;
+    self.in_schedule = true;
+    while (run_once()) {
+    }
+    self.in_schedule = false;
+}
+
 // --- the idle context ---
 
 void Executor::idle_entry(fiber::Context *previous) noexcept {

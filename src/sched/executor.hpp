@@ -70,6 +70,8 @@ public:
     Task *give_up_thread() noexcept;
     // Gives up the turn, or sleeps when only sleepers are left. True while there is something to run or to wait for.
     bool run_once() noexcept;
+    // Until there is neither.
+    void run_until_idle() noexcept;
     RunQueue &queue() noexcept { return queue_; }
     // Owner thread: nobody has sent us a task or armed a timer.
     bool nothing_arrived() const noexcept;
@@ -82,13 +84,19 @@ public:
     void give_tasks_to(Executor &other) noexcept;
     void give_inbox_to(Executor &other) noexcept;
     void expect_strays() noexcept { strays_ = true; } // the first one, when others have stopped
+    bool set_wheel_segments(uint32_t segments) noexcept { return wheel_.set_segments(segments); } // while it is empty
     // Any thread: work that a thief could take; for one that has announced its sleep.
     bool work_to_be_seen() const noexcept { return ring_.seen_nonempty() || wheel_.seen_nonempty(); }
+    // For one that sleeps.
+    bool next_is_empty() const noexcept { return next_.load(sync::relaxed) == nullptr; }
+    uint64_t queued() const noexcept; // a hint
     // Any thread: a moving average of the tasks running and runnable here, in units of load_of_one. 0 while it sleeps.
     uint32_t load() const noexcept { return load_.load(sync::relaxed); }
     // Any thread: microthreads that began and ended here.
     uint64_t begun() const noexcept { return begun_.load(sync::relaxed); }
     uint64_t ended() const noexcept { return ended_.load(sync::acquire); } // acquire: pairs with reap
+    // Any thread: the processor that its thread is pinned to, or -1.
+    int32_t cpu() const noexcept { return cpu_.load(sync::relaxed); }
     // Any thread: how often a task was begun or resumed here.
     uint64_t turns() const noexcept { return turns_.load(sync::relaxed); }
     bool many() const noexcept { return many_; }
@@ -185,6 +193,7 @@ private:
     bool prepare_owner(Task *known) noexcept;
     void bind_thread() noexcept;
     static void thread_main(void *self) noexcept;
+    void call_thread_hook(const char *what, void (*hook)(void *, uint32_t)) noexcept;
     void idle_of_many() noexcept;
     void run(Task *task) noexcept;
     Task *choose() noexcept;
@@ -265,6 +274,7 @@ private:
     sync::atomic<uint64_t> ended_{0};      // written by us
     sync::atomic<uint32_t> load_{0};       // written by us
     sync::atomic<uint32_t> resting_{0};    // written by us
+    sync::atomic<int32_t> cpu_{-1};        // written by us: pinned to it
 
     // immutable
     Driver *const driver_; // wake: any thread; else ours

@@ -1,6 +1,7 @@
 // An executor as one of many: what it runs next, where it looks for work, how it sleeps, and how it watches over others.
 // See executor.hpp, thread_bed.hpp and pool.hpp.
 #include "base/cpus.hpp"
+#include "base/guarded.hpp"
 #include "sched/pool.hpp"
 #include "sched/runtime.hpp"
 #include "sched/switch.hpp"
@@ -44,14 +45,28 @@ void Executor::thread_main(void *self) noexcept {
     executor.bind_thread();
     sync::set_thread_slot(&executor.thread_);
     executor.pool_.count_live(executor.index_);
+    if (const int cpu = executor.pool_.cpu_of(executor.index_); cpu >= 0)
+        executor.cpu_.store(base::pin_this_thread(cpu) ? cpu : -1, sync::relaxed);
+    executor.call_thread_hook("a hook of a thread's start", executor.pool_.options().thread_started);
     while (Task *step = executor.queue_.head()) { // from before it had this thread
         executor.queue_.remove(step);
         executor.accept(step);
     }
     executor.jump(executor.idle_); // until the pool stops
+    executor.call_thread_hook("a hook of a thread's end", executor.pool_.options().thread_stops);
+    executor.cpu_.store(-1, sync::relaxed);
     sync::set_thread_slot(nullptr);
     executor.release_thread();
     executor.many_ = false;
+}
+
+// On the thread's own stack, where nothing may wait.
+void Executor::call_thread_hook(const char *what, void (*hook)(void *, uint32_t)) noexcept {
+    if (hook == nullptr)
+        return;
+    ++thread_.no_switch;
+    (void)base::call_guarded(what, [&] { hook(pool_.options().user, index_); });
+    --thread_.no_switch;
 }
 
 // --- runnable tasks ---
@@ -80,6 +95,10 @@ void Executor::push_tail_of_many(Task *task) noexcept {
 // What is runnable here without asking others; the running task is in none of these.
 bool Executor::others_queued() const noexcept {
     return next_.load(sync::relaxed) != nullptr || pinned_head_ != nullptr || ring_.size() != 0 || wheel_.size() != 0;
+}
+
+uint64_t Executor::queued() const noexcept {
+    return (next_.load(sync::relaxed) != nullptr) + ring_.size() + wheel_.size();
 }
 
 uint32_t Executor::quantum_of(const Task &task) const noexcept {
@@ -285,11 +304,11 @@ bool Executor::linger() noexcept {
 
 // Announce, then look once more, then sleep: see thread_bed.hpp.
 void Executor::rest() noexcept {
-    pool_.tell_quiet();
     load_.store(0, sync::relaxed);
     resting_.store(1, sync::relaxed);
     reader_.offline();
     pool_.bed().lie_down(sleeper_, pool_.timers_armed());
+    pool_.tell_quiet();
     const int64_t began = driver_->now();
     if (!pool_.work_to_be_seen())
         driver_->park(std::min(rest_until(), reclaim_at_ns_));

@@ -2,6 +2,7 @@
 
 #include "base/alloc.hpp"
 #include "base/assert.hpp"
+#include "sched/spawn.hpp"
 #include "sched/switch.hpp"
 
 #include <mc/base.h>
@@ -21,7 +22,8 @@ bool valid(const PoolOptions &options) noexcept {
 
 Pool *Pool::create(const DriverSource &drivers, const PoolOptions &options) noexcept {
     MC_INVARIANT(valid(options), options.wheel_segments);
-    Pool *pool = base::create<Pool>(drivers, options);
+    Reclaimer *reclaimer = process_reclaimer();
+    Pool *pool = reclaimer == nullptr ? nullptr : base::create<Pool>(drivers, options, *reclaimer);
     if (pool == nullptr)
         return nullptr;
     if (!pool->make_executors(1)) {
@@ -30,6 +32,25 @@ Pool *Pool::create(const DriverSource &drivers, const PoolOptions &options) noex
     }
     pool->live_.store(1, sync::release);
     return pool;
+}
+
+int32_t Pool::configure(const PoolOptions &options) noexcept {
+    MC_INVARIANT(valid(options), options.wheel_segments);
+    for (uint32_t i = 0, made = made_.load(sync::relaxed); i < made; ++i)
+        if (!at(i).set_wheel_segments(options.wheel_segments))
+            return MC_E_NOMEM; // those before it have theirs already, which does no harm: each wheel knows its own number
+    options_ = options;
+    return MC_OK;
+}
+
+// Without memory, or knowledge of the machine, nobody is pinned.
+void Pool::plan_placement() noexcept {
+    base::Topology topology;
+    if (options_.placement == base::PlacementPolicy::none || !topology.read_machine())
+        (void)placement_.plan(topology, base::PlacementPolicy::none, base::CoreKind::any, -1, 0);
+    else
+        (void)placement_.plan(topology, options_.placement, options_.cores, base::current_cpu(),
+                              options_.seed != 0 ? options_.seed : static_cast<uint64_t>(sync::now_ns()));
 }
 
 // --- start and stop ---
@@ -69,6 +90,7 @@ int32_t Pool::start(uint32_t n) noexcept {
     MC_INVARIANT(!many() && n >= 1 && n <= max_executors, n);
     if (!make_executors(n))
         return MC_E_NOMEM;
+    plan_placement();
     many_.store(1, sync::seq_cst);
     for (uint32_t i = 0; i < n; ++i) {
         if (start_thread(at(i)))
@@ -103,8 +125,7 @@ void Pool::stop() noexcept {
         at(i).join_thread();
     (void)sync::dekker_publish(many_, uint32_t{0}); // 3: Dekker, with wake_from_outside
     (void)sync::dekker_publish(live_, uint32_t{1});
-    (void)quiet_word_.fetch_add(1, sync::release); // release: pairs with wait_quiet, which reads many after it
-    sync::futex_wake(quiet_word_, INT32_MAX);
+    wake_quiet_waiters(); // who registers after this reads many
     for (uint32_t i = 0; i < n; ++i) // 4
         at(i).give_tasks_to(first());
     first().expect_strays();
@@ -190,40 +211,121 @@ Executor *Pool::lighter_than(Executor &from) noexcept {
 
 // --- quiet ---
 
-// Ends are read before beginnings: had a microthread begun before the last end that was read, it is counted. Equal sums
-// mean that at the moment between the two nothing lived.
-uint64_t Pool::microthreads() noexcept {
+uint64_t Pool::ended() noexcept {
     uint64_t ended = 0;
     for (uint32_t i = 0, made = made_.load(sync::acquire); i < made; ++i)
         ended += at(i).ended();
-    uint64_t begun = foreign_spawned_.load(sync::relaxed);
-    // Read anew: on an executor added since, one may have begun whose end was counted.
-    for (uint32_t i = 0, made = made_.load(sync::acquire); i < made; ++i)
-        begun += at(i).begun();
-    return begun - ended;
+    return ended;
 }
 
-// Dekker: a waiter announces itself, then looks at the counters; an executor that runs out of work has written the
-// counters, then looks for waiters. Both by a seq_cst read-modify-write of quiet_waiters_.
-bool Pool::wait_quiet(int64_t deadline_ns) noexcept {
-    (void)quiet_waiters_.fetch_add(1, sync::seq_cst);
-    bool quiet = false;
-    for (;;) {
-        const uint32_t seen = quiet_word_.load(sync::acquire); // acquire: pairs with tell_quiet; before the look
-        quiet = microthreads() == 0;
-        // Without executors nobody would tell: stop() ends the wait.
-        if (quiet || !many() || !sync::futex_wait(quiet_word_, seen, deadline_ns))
+uint64_t Pool::begun() noexcept {
+    uint64_t begun = foreign_spawned_.load(sync::seq_cst); // seq_cst: Dekker, with admit_from_outside
+    for (uint32_t i = 0, made = made_.load(sync::acquire); i < made; ++i)
+        begun += at(i).begun();
+    return begun;
+}
+
+// Ends are read before beginnings: had a microthread begun before the last end that was read, it is counted. Equal sums
+// mean that at the moment between the two nothing lived. (The executors are counted anew for the second sum: on one added
+// since, a microthread may have begun whose end was counted.)
+uint64_t Pool::microthreads() noexcept {
+    const uint64_t before = ended();
+    return begun() - before;
+}
+
+void Pool::withdraw_from_outside() noexcept {
+    (void)foreign_spawned_.fetch_sub(1, sync::seq_cst);
+    tell_quiet(); // one may have looked meanwhile, and counted it
+}
+
+// All executors are held asleep. What foreign threads hand in stays where it is then, and what they take away is nothing.
+bool Pool::nothing_queued() noexcept {
+    if (injection_.seen_nonempty())
+        return false;
+    for (uint32_t i = 0, n = live(); i < n; ++i)
+        if (at(i).work_to_be_seen() || !at(i).nothing_came() || !at(i).next_is_empty())
+            return false;
+    return true;
+}
+
+// Dekker: a waiter announces itself, then looks; an executor that lies down has written the counters, and is counted
+// asleep, then looks for waiters. Both by a seq_cst read-modify-write of quiet_waiters_. A waiter that was announced when an
+// executor looked has registered, or looks after that, since both take the lock.
+int32_t Pool::wait_quiet(ThreadContext &thread, Quiet quiet, int64_t deadline_ns) noexcept {
+    auto &announced = quiet_waiters_[static_cast<uint64_t>(quiet)];
+    (void)announced.fetch_add(1, sync::seq_cst);
+    int32_t status = MC_OK;
+    for (ThreadContext *here = &thread; status == MC_OK; here = &here_now()) {
+        quiet_lock_.lock();
+        const bool stopped = !many();
+        if (stopped || is_quiet(quiet)) {
+            quiet_lock_.unlock();
+            status = stopped && microthreads() != 0 ? MC_E_CONTEXT : MC_OK;
             break;
+        }
+        status = deadline_ns != MC_FOREVER && deadline_ns <= sync::now_ns() ? MC_E_TIMEDOUT : may_block(*here);
+        if (status != MC_OK) {
+            quiet_lock_.unlock();
+            break;
+        }
+        Waiting waiting;
+        waiting.asks = static_cast<uint64_t>(quiet);
+        Parking parking(nullptr, deadline_ns, nullptr);
+        parking.waits_for = WaitsFor(WaitKind::quiescence, this);
+        const WakeReason reason = quiet_list_.wait(*here, quiet_lock_, waiting, WaitList::At::back, parking);
+        if (reason != WakeReason::ready)
+            quiet_lock_.unlock();
+        status = status_of(reason);
     }
-    (void)quiet_waiters_.fetch_sub(1, sync::relaxed);
-    return quiet || microthreads() == 0;
+    (void)announced.fetch_sub(1, sync::relaxed);
+    return status;
 }
 
 void Pool::tell_quiet() noexcept {
-    if (sync::dekker_observe(quiet_waiters_) == 0 || microthreads() != 0)
-        return;
-    (void)quiet_word_.fetch_add(1, sync::release); // release: pairs with wait_quiet
-    sync::futex_wake(quiet_word_, INT32_MAX);
+    const auto waits = [&](Quiet quiet) {
+        return sync::dekker_observe(quiet_waiters_[static_cast<uint64_t>(quiet)]) != 0;
+    };
+    if ((waits(Quiet::no_microthread) && microthreads() == 0) ||
+        (waits(Quiet::nothing_moves) && bed_.counts().sleeping == live()))
+        wake_quiet_waiters();
+}
+
+// All of them: each looks for itself.
+void Pool::wake_quiet_waiters() noexcept {
+    WaitList::Taken taken;
+    quiet_lock_.lock();
+    while (Waiting *waiting = quiet_list_.take_first(MC_OK))
+        taken.push_back(waiting);
+    quiet_lock_.unlock();
+    WaitList::wake_all(taken);
+}
+
+// --- ending ---
+
+namespace {
+
+// On the context of the executor where they ran last: no parking of that executor's is half way then (a wait that is
+// published before it is registered must not be ended from elsewhere). Of executors that have stopped: on any.
+void end_waits_here(void *argument) noexcept {
+    auto &here = *static_cast<Executor *>(argument);
+    Pool &pool = here.pool();
+    for_each_task([&](Task &task) {
+        const uint64_t word = task.word.look();
+        if (!TaskWord::is_parked_unclaimed(word) || task.kind != Kind::fiber)
+            return;
+        const Executor *last = task.waits_on.load(sync::relaxed);
+        if (last != &here && (last == nullptr || &last->pool() != &pool || last->index() < pool.live()))
+            return;
+        // If the claim succeeds, what was read belongs to this wait.
+        (void)claim_and_wake(&task, TaskWord::epoch_of(word), WakeReason::shutdown, 0);
+    });
+}
+
+} // namespace
+
+void Pool::end_all_waits() noexcept {
+    for (uint32_t i = 0, n = live(); i < n; ++i)
+        (void)spawn_step(at(i), end_waits_here, &at(i)); // without memory: next time
 }
 
 } // namespace mc::sched

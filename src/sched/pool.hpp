@@ -20,19 +20,31 @@
 // lock, and who armed after that reads live after it.
 #pragma once
 
+#include "base/topology.hpp"
 #include "sched/executor.hpp"
 #include "sched/shared_queue.hpp"
 #include "sched/thread_bed.hpp"
+#include "sched/wait_list.hpp"
+
+#include <mc/runtime.h>
 
 #include <cstdint>
 
 namespace mc::sched {
 
-// How the executors of a pool share their time. A quantum ends after so many runtime calls, or that time.
+// How the executors of a pool share their time: a quantum ends after so many runtime calls, or that time. And where they run,
+// whom they tell, and with what microthreads begin.
 struct PoolOptions {
     uint32_t wheel_segments = 1; // 1 to Wheel::max_segments; see wheel.hpp for what that changes
     uint32_t quantum_reductions = 4000;
     int64_t quantum_ns = 1'000'000;
+    uint64_t stack_size = MC_STACK_DEFAULT; // of who asks for none
+    uint64_t seed = 0;                      // of drivers and placement; 0: from the clock
+    base::PlacementPolicy placement = base::PlacementPolicy::none;
+    base::CoreKind cores = base::CoreKind::any;
+    void (*thread_started)(void *user, uint32_t executor) = nullptr;
+    void (*thread_stops)(void *user, uint32_t executor) = nullptr;
+    void *user = nullptr;
 };
 
 class Pool {
@@ -46,8 +58,12 @@ public:
     // With its first executor; null without memory. drivers stays as long as the pool.
     static Pool *create(const DriverSource &drivers = futex_drivers, const PoolOptions &options = {}) noexcept;
 
+    // While it does not run and nothing is in it. MC_E_NOMEM: nothing has changed.
+    int32_t configure(const PoolOptions &options) noexcept;
+
     Driver *make_driver(uint32_t index) noexcept {
-        return drivers_.make(drivers_.user, index, static_cast<uint64_t>(sync::now_ns()) + index);
+        const uint64_t seed = options_.seed != 0 ? options_.seed : static_cast<uint64_t>(sync::now_ns());
+        return drivers_.make(drivers_.user, index, seed + index);
     }
     void destroy_driver(Driver *driver) noexcept { drivers_.destroy(drivers_.user, driver); }
 
@@ -83,6 +99,31 @@ public:
     SharedQueue &injection() noexcept { return injection_; }
     ThreadBed &bed() noexcept { return bed_; }
     Reclaimer &reclaimer() noexcept { return reclaimer_; }
+    // Where an executor's thread runs: -1, anywhere.
+    int cpu_of(uint32_t executor) const noexcept { return placement_.cpu_of(executor); }
+
+    // The handle of the runtime that it belongs to. Any thread.
+    uint64_t handle() const noexcept { return handle_.load(sync::relaxed); }
+    void set_handle(uint64_t handle) noexcept { handle_.store(handle, sync::relaxed); }
+
+    // --- ending
+    // From now on nobody begins a microthread. Its executors' threads see it before they begin another turn.
+    void close() noexcept { (void)sync::dekker_publish(closing_, uint32_t{1}); }
+    void reopen() noexcept { closing_.store(0, sync::relaxed); }
+    bool closing() const noexcept { return closing_.load(sync::relaxed) != 0; }
+    // A thread from elsewhere is about to begin a microthread: counts it. False: it must not, and is not counted.
+    // Dekker: it counts, then looks; who closes says so, then counts.
+    [[nodiscard]] bool admit_from_outside() noexcept {
+        (void)foreign_spawned_.fetch_add(1, sync::seq_cst);
+        if (closing_.load(sync::seq_cst) == 0) [[likely]]
+            return true;
+        withdraw_from_outside();
+        return false;
+    }
+    void withdraw_from_outside() noexcept; // it was counted, and has not begun
+    // Wakes every task of this pool that waits, with WakeReason::shutdown. By steps on its executors; what parks later is
+    // not touched.
+    void end_all_waits() noexcept;
     // After work was published: wakes a sleeper if nobody searches.
     void notify() noexcept {
         if (Executor *sleeper = bed_.work_is_available()) [[unlikely]]
@@ -96,11 +137,27 @@ public:
 
     // Microthreads that have begun and not ended. Exact when it is 0.
     uint64_t microthreads() noexcept;
-    void count_foreign_spawn() noexcept { (void)foreign_spawned_.fetch_add(1, sync::relaxed); }
-    // Waits, as a foreign thread, until none is left, the executors have stopped, or the deadline has come. True: none is
-    // left.
-    bool wait_quiet(int64_t deadline_ns) noexcept;
-    // An executor that has found nothing to do: tells those who wait for quiet.
+    uint64_t begun() noexcept;
+    uint64_t ended() noexcept;
+
+    // What a task that is none of this pool's can wait for: that no microthread is left, or that nothing moves any more.
+    enum class Quiet : uint64_t { no_microthread, nothing_moves };
+    // MC_OK; or why not: a status of the wait, MC_E_CONTEXT when the executors have stopped meanwhile.
+    int32_t wait_quiet(ThreadContext &thread, Quiet quiet, int64_t deadline_ns) noexcept;
+    // Exact at one moment during the call: every executor sleeps, and there is nothing that would wake one but what comes
+    // from outside: nothing queued, no timer armed. then(): called at that moment, with all executors held asleep.
+    template <class Then> bool nothing_moves(Then then) noexcept {
+        return bed_.while_all_sleep([&] {
+            if (!nothing_queued())
+                return false;
+            then();
+            return true;
+        });
+    }
+    bool nothing_moves() noexcept {
+        return nothing_moves([] {});
+    }
+    // An executor that lies down: tells those who wait for quiet.
     void tell_quiet() noexcept;
 
     // What came to executors that have stopped, and in single-processor mode what was injected, goes to the first one.
@@ -113,7 +170,8 @@ public:
     int64_t coarse_now() const noexcept { return coarse_now_.load(sync::relaxed); }
     void set_coarse_now(int64_t now) noexcept { coarse_now_.store(now, sync::relaxed); }
 
-    Pool(const DriverSource &drivers, const PoolOptions &options) noexcept : drivers_(drivers), options_(options) {}
+    Pool(const DriverSource &drivers, const PoolOptions &options, Reclaimer &reclaimer) noexcept
+        : drivers_(drivers), reclaimer_(reclaimer), options_(options) {}
 
 private:
     bool make_executors(uint32_t n) noexcept;
@@ -123,9 +181,19 @@ private:
             wake_up(first());
     }
 
+    bool nothing_queued() noexcept;
+    bool is_quiet(Quiet quiet) noexcept {
+        return quiet == Quiet::no_microthread ? microthreads() == 0 : nothing_moves();
+    }
+    void wake_quiet_waiters() noexcept;
+    void plan_placement() noexcept;
+
     // immutable
     const DriverSource &drivers_;
-    const PoolOptions options_;
+    Reclaimer &reclaimer_;
+    // immutable while it runs or anything is in it
+    PoolOptions options_;
+    base::Placement placement_;
     // written under the lifecycle mutex, read by any thread
     sync::atomic<Executor *> executors_[max_executors] = {};
     sync::atomic<uint32_t> made_{0}; // executors that exist
@@ -135,10 +203,12 @@ private:
     // any thread
     SharedQueue injection_;
     ThreadBed bed_{live_};
-    Reclaimer reclaimer_;
+    sync::atomic<uint64_t> handle_{0};
+    sync::atomic<uint32_t> closing_{0};
     sync::atomic<uint64_t> foreign_spawned_{0};
-    sync::atomic<uint32_t> quiet_waiters_{0};
-    sync::atomic<uint32_t> quiet_word_{0}; // counts the times that all was quiet; waiters sleep on it
+    sync::atomic<uint32_t> quiet_waiters_[2] = {}; // for each Quiet: who waits, or is about to
+    base::Spinlock quiet_lock_;
+    WaitList quiet_list_; // guarded by quiet_lock_; asks: a Quiet
     sync::atomic<int64_t> coarse_now_{0};
 };
 

@@ -1,5 +1,6 @@
 #include "sched/reclaim.hpp"
 
+#include "base/alloc.hpp"
 #include "base/log.hpp"
 #include "sched/pool.hpp"
 #include "sched/runtime.hpp"
@@ -8,6 +9,29 @@
 #include <cinttypes>
 
 namespace mc::sched {
+
+namespace {
+sync::atomic<Reclaimer *> the_reclaimer{nullptr};
+Reclaimer *left_behind_reclaimer = nullptr; // so that a leak checker sees what it holds
+} // namespace
+
+Reclaimer *process_reclaimer() noexcept {
+    Reclaimer *known = the_reclaimer.load(sync::acquire); // acquire: pairs with the release below
+    if (known != nullptr)
+        return known;
+    auto *made = base::create<Reclaimer>();
+    if (made == nullptr)
+        return nullptr;
+    if (the_reclaimer.compare_exchange_strong(known, made, sync::acq_rel, sync::acquire))
+        return made;
+    base::destroy(made);
+    return known;
+}
+
+void leave_reclaimer_behind() noexcept {
+    left_behind_reclaimer = the_reclaimer.load(sync::relaxed);
+    the_reclaimer.store(nullptr, sync::relaxed);
+}
 
 bool Reclaimer::claim_turn(int64_t now) noexcept {
     int64_t next = next_turn_ns_.load(sync::relaxed);

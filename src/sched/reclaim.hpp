@@ -1,4 +1,4 @@
-// Reclamation in a runtime: who reads, and who frees. The scheme is base/epoch.hpp's.
+// Reclamation in a process: who reads, and who frees; one domain for all runtimes, since what one retires another may read. The scheme is base/epoch.hpp's.
 //
 // Readers: an executor among many is a quiescent-state reader. It is quiescent at each poll, so at least every 61st switch,
 // and offline while it sleeps. Alone it is offline but while a task reads: its owner may be away for any time. A foreign
@@ -50,6 +50,10 @@ private:
     sync::atomic<uint32_t> rung_{0};
     sync::atomic<int64_t> reported_ns_{0};
 };
+
+// The process's; null without memory. A forked child that begins anew gets another one.
+Reclaimer *process_reclaimer() noexcept;
+void leave_reclaimer_behind() noexcept;
 
 // What a thread that owns no executor pins with; part of its context.
 struct ForeignReader {

@@ -4,6 +4,7 @@
 #include "base/cpus.hpp"
 #include "base/log.hpp"
 #include "sched/pool.hpp"
+#include "sched/runtimes.hpp"
 #include "sched/task_state.hpp"
 
 #include <algorithm>
@@ -38,6 +39,7 @@ struct Registry {
 };
 
 Registry registry;
+sync::atomic<uint32_t> holds{0};
 sync::atomic<Pool *> published{nullptr}; // registry.pool, for those who only wake or spawn
 enum : uint32_t { not_forked, fork_unseen, beginning_anew };
 sync::atomic<uint32_t> in_forked_child{not_forked};
@@ -133,8 +135,11 @@ void hook_process() noexcept {
 // known: the thread's task while it was a foreign one, or null.
 ThreadContext *attach_owner(Task *known, int32_t *status) noexcept {
     if (registry.pool == nullptr) {
-        registry.pool = Pool::create(*registry.drivers, registry.options);
-        published.store(registry.pool, sync::release); // release: pairs with default_pool's acquire
+        Pool *pool = Pool::create(*registry.drivers, registry.options);
+        if (pool != nullptr && adopt_default_pool(*pool)) { // without memory for that it is lost
+            registry.pool = pool;
+            published.store(pool, sync::release); // release: pairs with default_pool's acquire
+        }
     }
     if (registry.pool == nullptr || !registry.pool->first().adopt_thread(known)) {
         *status = MC_E_NOMEM;
@@ -170,11 +175,14 @@ ThreadContext *attach_foreign(int32_t *status) noexcept {
     return thread;
 }
 
-// Under the registry's mutex. A sum over the words of all foreign threads, or 0 when one of them may still run. Words
-// never repeat, so two equal sums with nothing running in between mean one state; see world_is_closed.
-bool all_blocked(uint64_t *signature) noexcept {
+// Under the registry's mutex. A sum over the words of all foreign threads but the caller, or false when one of them may still
+// run. Words never repeat, so two equal sums with nothing running in between mean one state; see world_is_closed. Who waits
+// for quiescence will get the same answer, and does nothing before.
+bool all_blocked(uint64_t *signature, const Task *caller = nullptr) noexcept {
     *signature = 1;
     for (const Task *task = registry.foreign; task != nullptr; task = task->next) {
+        if (task == caller || task->in_quiescence.load(sync::relaxed) != 0)
+            continue;
         const uint64_t word = task->word.look();
         if (!TaskWord::is_parked_unclaimed(word) || task->timed.load(sync::relaxed) != 0)
             return false;
@@ -208,6 +216,9 @@ void begin_anew() noexcept {
         if (task.generation.load(sync::relaxed) % 2 == 1)
             (void)base::retire_handle(&task);
     });
+    leave_runtimes_behind();
+    leave_reclaimer_behind();
+    holds.store(0, sync::relaxed);
     new (&registry.lifecycle) sync::mutex();
     new (&registry.mutex) sync::mutex();
     left_behind_pool = registry.pool;
@@ -245,9 +256,16 @@ Executor *default_executor() noexcept {
     return pool == nullptr ? nullptr : &pool->first();
 }
 
-Executor &executor_for(ThreadContext &thread) noexcept {
-    return thread.executor != nullptr ? *thread.executor : default_pool()->any(thread.prng.next());
+Pool &pool_of(const ThreadContext &thread) noexcept {
+    return thread.executor != nullptr ? thread.executor->pool() : *default_pool();
 }
+
+Executor &executor_in(Pool &pool, ThreadContext &thread) noexcept {
+    const bool ours = thread.executor != nullptr && &thread.executor->pool() == &pool;
+    return ours ? *thread.executor : pool.any(thread.prng.next());
+}
+
+Executor &executor_for(ThreadContext &thread) noexcept { return executor_in(pool_of(thread), thread); }
 
 ThreadContext *attach(int32_t *status) noexcept {
     if (ThreadContext *known = current())
@@ -302,11 +320,6 @@ ThreadContext *take_over(ThreadContext *thread, int32_t *status) noexcept {
 }
 
 namespace {
-
-bool is_exiting() noexcept {
-    sync::lock_guard guard(registry.mutex);
-    return registry.ended;
-}
 
 // Under the registry's mutex.
 int32_t may_start(const ThreadContext &thread) noexcept {
@@ -402,6 +415,61 @@ bool on_own_stack(const ThreadContext *thread, const void *pointer) noexcept {
     return address - reinterpret_cast<uintptr_t>(low) < size;
 }
 
+sync::mutex &lifecycle_mutex() noexcept { return registry.lifecycle; }
+
+bool is_exiting() noexcept {
+    sync::lock_guard guard(registry.mutex);
+    return registry.ended;
+}
+
+void hold_world() noexcept { (void)holds.fetch_add(1, sync::relaxed); }
+
+bool release_world() noexcept {
+    uint32_t held = holds.load(sync::relaxed);
+    while (held != 0)
+        if (holds.compare_exchange_weak(held, held - 1, sync::relaxed, sync::relaxed))
+            return true;
+    return false;
+}
+
+namespace {
+
+// Executors' threads, of all runtimes.
+uint32_t executor_threads() noexcept {
+    uint32_t count = 0;
+    for_each_pool([&](Pool &pool) { count += pool.many() ? pool.live() : 0; });
+    return count;
+}
+
+// Every pool from this one on whose executors have threads sleeps with nothing to do, and did so while the ones before it
+// were held: at one moment all do.
+bool all_pools_sleep(uint32_t index) noexcept {
+    Pool *pool = pool_at(index);
+    if (pool == nullptr)
+        return true;
+    if (!pool->many())
+        return all_pools_sleep(index + 1);
+    bool rest = false;
+    return pool->nothing_moves([&] { rest = all_pools_sleep(index + 1); }) && rest;
+}
+
+// Under the registry's mutex. The owner of single-processor mode is one whom nobody else's task can be waiting for: itself
+// asking, and with no microthreads of its own.
+bool owner_is_out_of_it(const Task &caller) noexcept {
+    Pool *pool = registry.pool;
+    if (pool == nullptr || pool->many() || pool->first().owner() == nullptr)
+        return true;
+    const Task *owner = pool->first().owner();
+    return (owner == &caller || owner->in_quiescence.load(sync::relaxed) != 0) && pool->microthreads() == 0 &&
+           pool->first().nothing_came();
+}
+
+uint32_t owning_threads() noexcept {
+    return registry.pool != nullptr && !registry.pool->many() && registry.pool->first().owner() != nullptr ? 1 : 0;
+}
+
+} // namespace
+
 // Threads can not be stopped for a look, so we look twice. A task's word changes with every wait and never comes back:
 // when a thread is parked in the same wait at both looks, it was parked all the time between them; when all are,
 // nobody that we know ran between the looks. The count, taken in between, says that nobody else was there by then. So
@@ -411,11 +479,24 @@ bool world_is_closed(Executor &executor) noexcept {
     sync::lock_guard guard(registry.mutex);
     uint64_t first = 0;
     uint64_t second = 0;
-    if (!all_blocked(&first))
+    if (holds.load(sync::relaxed) != 0 || !all_blocked(&first))
         return false;
-    if (sync::thread_count() != registry.foreign_count + 1 || !executor.nothing_arrived())
+    if (sync::thread_count() != registry.foreign_count + 1 + executor_threads() || !executor.nothing_arrived() ||
+        !all_pools_sleep(0))
         return false;
     return all_blocked(&second) && first == second;
+}
+
+bool world_is_closed_to(const Task &caller) noexcept {
+    sync::lock_guard guard(registry.mutex);
+    uint64_t first = 0;
+    uint64_t second = 0;
+    if (holds.load(sync::relaxed) != 0 || !all_blocked(&first, &caller))
+        return false;
+    if (sync::thread_count() != registry.foreign_count + owning_threads() + executor_threads() ||
+        !owner_is_out_of_it(caller) || !all_pools_sleep(0))
+        return false;
+    return all_blocked(&second, &caller) && first == second;
 }
 
 } // namespace mc::sched

@@ -62,8 +62,12 @@ int32_t set_pool_options(const PoolOptions &options) noexcept;
 Pool *default_pool() noexcept;
 // Its first executor, or null likewise.
 Executor *default_executor() noexcept;
-// Where what this thread starts goes: its own executor, else one of the default runtime. The thread has been attached.
+// The calling task's runtime, else the default one. The thread has been attached.
+Pool &pool_of(const ThreadContext &thread) noexcept;
+// Where what this thread starts goes: its own executor, else one of the default runtime's. Likewise.
 Executor &executor_for(ThreadContext &thread) noexcept;
+// In a runtime that is named: its own executor if it is that one's, else any of that one's.
+Executor &executor_in(Pool &pool, ThreadContext &thread) noexcept;
 
 // Gives the default runtime n executors (0: one for each processor that the process may use) with threads of their own.
 // The caller, if it owned the runtime, is a foreign thread afterwards. MC_E_BUSY: it has executors already, microthreads
@@ -72,6 +76,19 @@ int32_t start_executors(ThreadContext &thread, uint32_t n) noexcept;
 // Stops them; the caller owns the runtime from then on, with all microthreads that were left. MC_OK also when there were
 // none. MC_E_CONTEXT: on a microthread.
 int32_t stop_executors(ThreadContext &thread) noexcept;
+
+// Held while executors of any runtime start or stop.
+sync::mutex &lifecycle_mutex() noexcept;
+// An executor's thread ended on a microthread's stack: the process is exiting.
+bool is_exiting() noexcept;
+
+// Somebody whom we do not see will act: while this is above 0, no world is closed.
+void hold_world() noexcept;
+bool release_world() noexcept; // false: nobody holds it
+
+// True when nobody could wake anybody: every runtime's executors sleep with nothing to do, every thread of the process is
+// known and blocked in us without a deadline, or waits for quiescence, or is the caller.
+bool world_is_closed_to(const Task &caller) noexcept;
 
 // True when nobody outside the executor could wake one of its tasks: every thread of the process is its owner or is
 // known and blocked in us without a deadline. Called by the owner with its queue, inbox and timers empty.

@@ -182,9 +182,16 @@ void task_left(Task &task, TaskSlab::Cache *cache) noexcept {
 
 int32_t spawn(ThreadContext *thread, Executor &executor, const SpawnRequest &request) noexcept {
     const bool here = thread != nullptr && thread->executor == &executor;
+    Pool &pool = executor.pool();
+    // Our own are counted when they begin: the caller, who lives, keeps the count above 0.
+    if (here ? pool.closing() : !pool.admit_from_outside())
+        return MC_E_SHUTDOWN;
     Task *task = here ? task_slab().acquire(executor.task_cache()) : task_slab().acquire();
-    if (task == nullptr)
+    if (task == nullptr) {
+        if (!here)
+            pool.withdraw_from_outside();
         return MC_E_NOMEM;
+    }
     int32_t status = MC_OK;
     if (request.group != nullptr && !begin_inside(*task, *request.group->scope))
         status = MC_E_NOMEM;
@@ -194,6 +201,8 @@ int32_t spawn(ThreadContext *thread, Executor &executor, const SpawnRequest &req
     if (status != MC_OK) {
         leave_all_scopes(*task);
         free_slot(*task, here ? &executor.task_cache() : nullptr);
+        if (!here)
+            pool.withdraw_from_outside();
         return status;
     }
     task->group = request.group;
@@ -201,6 +210,7 @@ int32_t spawn(ThreadContext *thread, Executor &executor, const SpawnRequest &req
     fiber::context_make(task->context(), task->stack, fiber_entry);
     task->kind = Kind::fiber;
     task->executor = &executor;
+    task->waits_on.store(&executor, sync::relaxed);
     task->returning = request.returning;
     task->plain = request.plain;
     task->argument = request.argument;
@@ -217,8 +227,6 @@ int32_t spawn(ThreadContext *thread, Executor &executor, const SpawnRequest &req
         *request.handle = issue_handle(task, base::HandleKind::task);
     if (here)
         executor.count_begun();
-    else
-        executor.pool().count_foreign_spawn();
     if (!here || !request.run_at_once || thread->no_switch != 0) {
         task->word.make_runnable();
         executor.enqueue(task);

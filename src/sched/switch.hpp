@@ -142,6 +142,7 @@ __attribute__((always_inline)) inline WakeReason leave(ThreadContext &thread, Pa
     task->waits_for.store(parking.waits_for, sync::relaxed);
     if (thread.executor != nullptr) [[likely]] {
         task->waits_since_ns.store(thread.executor->clock_ns(), sync::relaxed);
+        task->waits_on.store(thread.executor, sync::relaxed);
         thread.executor->switch_away(parking);
     } else
         park_foreign(*task, parking);

@@ -93,6 +93,8 @@ struct Task : base::SlabItem<Task>, base::HandleItem, fiber::Context, Timer {
 
     // any thread: the current wait has a deadline. Written before the wait is published.
     sync::atomic<uint8_t> timed{0};
+    // any thread: it is in wait_quiescent, and does nothing else until that returns.
+    sync::atomic<uint8_t> in_quiescence{0};
     // any thread: what the current wait is for. Written before the wait is published.
     sync::atomic<WaitsFor> waits_for{WaitsFor{}};
 
@@ -136,6 +138,8 @@ struct Task : base::SlabItem<Task>, base::HandleItem, fiber::Context, Timer {
     // any thread: when the current wait began, in steady nanoseconds; late by what the executor's clock is. Written
     // before the wait is published.
     sync::atomic<int64_t> waits_since_ns{0};
+    // any thread: the executor on which it began the current wait; likewise
+    sync::atomic<Executor *> waits_on{nullptr};
 
     // guarded by join_lock
     base::Spinlock join_lock;

@@ -83,6 +83,14 @@ public:
         return wake_one();
     }
 
+    // Calls then() under the bed's lock, with every executor asleep and kept so, and returns its answer; false when one is
+    // awake. What executors alone write stands still meanwhile. then() takes no lock but another bed's, in one order.
+    template <class Then> bool while_all_sleep(Then then) noexcept {
+        base::SpinGuard guard(lock_);
+        // seq_cst: a new executor has counted itself before it runs anything
+        return unpack(word_.load(sync::seq_cst)).sleeping == live_.load(sync::seq_cst) && then();
+    }
+
     // --- the executor whose place it is
 
     // False: enough others search.

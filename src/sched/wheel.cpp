@@ -26,14 +26,16 @@ Wheel::~Wheel() {
 }
 
 bool Wheel::set_segments(uint32_t segments) noexcept {
-    MC_INVARIANT(ring_ == &single_ && segments >= 1 && segments <= max_segments, segments);
-    if (segments == 1)
+    MC_INVARIANT(size() == 0 && segments >= 1 && segments <= max_segments, segments);
+    if (segments == segments_)
         return true;
-    auto *ring = base::allocate_array<Segment>(segments);
+    auto *ring = segments == 1 ? &single_ : base::allocate_array<Segment>(segments);
     if (ring == nullptr)
         return false;
     for (uint32_t i = 0; i < segments; ++i)
         new (&ring[i]) Segment;
+    if (ring_ != &single_)
+        base::deallocate_array(ring_, segments_);
     ring_ = ring;
     segments_ = segments;
     return true;

@@ -38,7 +38,7 @@ public:
     Wheel(const Wheel &) = delete;
     Wheel &operator=(const Wheel &) = delete;
 
-    // Once, before anything is pushed; without it there is one. False: no memory.
+    // While it is empty and nobody else uses it; without it there is one. False: no memory, and nothing has changed.
     [[nodiscard]] bool set_segments(uint32_t segments) noexcept;
     uint32_t segments() const noexcept { return segments_; }
 

@@ -1,0 +1,263 @@
+#include "sched/report.hpp"
+
+#include "base/log.hpp"
+#include "fiber/stack.hpp"
+#include "sched/condition.hpp"
+#include "sched/mutex.hpp"
+#include "sched/spawn.hpp"
+
+#include <cinttypes>
+#include <cstdio>
+#include <cstring>
+
+namespace mc::sched {
+namespace {
+
+constexpr int most_lines = 64;
+
+sync::atomic<NameObject> channel_namer{nullptr};
+
+void copy_name(char (&to)[32], const char (&from)[32]) noexcept {
+    std::memcpy(to, from, sizeof to - 1); // may be torn: its task writes it
+    to[sizeof to - 1] = '\0';
+}
+
+// Only while it waits: what is found may be out of date otherwise.
+const Task *holder_of(WaitKind kind, uint64_t object) noexcept {
+    switch (kind) {
+    case WaitKind::mutex:
+        return reinterpret_cast<const Mutex *>(object)->owner();
+    case WaitKind::join:
+        return reinterpret_cast<const Task *>(object);
+    case WaitKind::read_lock:
+    case WaitKind::write_lock:
+        return reinterpret_cast<const RwLock *>(object)->seen_writer.load(sync::relaxed);
+    default:
+        return nullptr;
+    }
+}
+
+void name_object(TaskReport &report) noexcept {
+    const bool channel = report.waits_for == WaitKind::send || report.waits_for == WaitKind::receive;
+    if (NameObject name = channel_namer.load(sync::acquire); channel && name != nullptr)
+        name(report.object, report.object_name);
+}
+
+void report_wait(const Task &task, TaskReport &report) noexcept {
+    const WaitsFor waits_for = task.waits_for.load(sync::relaxed);
+    report.waits_for = waits_for.kind();
+    report.object = waits_for.object();
+    report.timed = task.timed.load(sync::relaxed) != 0;
+    report.waited_ns = sync::now_ns() - task.waits_since_ns.load(sync::relaxed);
+    report.holder = holder_of(report.waits_for, report.object);
+    if (report.holder != nullptr) {
+        report.holder_id = report.holder->id;
+        copy_name(report.holder_name, report.holder->name);
+    }
+}
+
+TaskState state_of(Phase phase) noexcept {
+    if (phase == Phase::runnable || phase == Phase::notified)
+        return TaskState::runnable;
+    return phase == Phase::running ? TaskState::running : TaskState::waiting;
+}
+
+void report_stack(const Task &task, TaskReport &report) noexcept {
+    const fiber::Stack stack = task.stack;
+    const auto top = reinterpret_cast<uintptr_t>(stack.top);
+    const auto sp = reinterpret_cast<uintptr_t>(task.sp);
+    if (report.state != TaskState::running && sp < top && top - sp <= stack.size())
+        report.stack_used = top - sp;
+    report.stack_bytes = stack.size();
+    report.stack_high = fiber::stack_high_water(stack);
+}
+
+} // namespace
+
+void set_channel_namer(NameObject name) noexcept { channel_namer.store(name, sync::release); }
+
+bool report_task(const Task &task, TaskReport *report, bool with_stack) noexcept {
+    for (;;) {
+        const uint64_t word = task.word.look();
+        if (TaskWord::phase_of(word) == Phase::idle || task.kind == Kind::step || task.kind == Kind::idle)
+            return false;
+        TaskReport found;
+        found.kind = task.kind;
+        found.id = task.id;
+        found.handle = handle_of(task);
+        copy_name(found.name, task.name);
+        found.state = state_of(TaskWord::phase_of(word));
+        if (Executor *executor = task.waits_on.load(sync::relaxed)) {
+            found.executor = executor->index();
+            found.runtime = executor->pool().handle();
+        }
+        if (found.state == TaskState::waiting)
+            report_wait(task, found);
+        // seq of looks: what was read in between belongs to one wait, if the word is the same
+        sync::fence_acquire();
+        if (task.word.look() != word)
+            continue;
+        if (found.state == TaskState::waiting)
+            name_object(found);
+        if (with_stack && task.kind == Kind::fiber)
+            report_stack(task, found);
+        *report = found;
+        return true;
+    }
+}
+
+const char *wait_text(WaitKind kind) noexcept {
+    switch (kind) {
+    case WaitKind::none:
+        return "for something";
+    case WaitKind::sleep:
+        return "for a time";
+    case WaitKind::send:
+        return "to send to channel";
+    case WaitKind::receive:
+        return "to receive from channel";
+    case WaitKind::choice:
+        return "for one of several channels";
+    case WaitKind::join:
+        return "for the end of microthread";
+    case WaitKind::operation:
+        return "for operation";
+    case WaitKind::mutex:
+        return "for mutex";
+    case WaitKind::request:
+        return "for the reply to request";
+    case WaitKind::semaphore:
+        return "for semaphore";
+    case WaitKind::wait_group:
+        return "for wait group";
+    case WaitKind::once:
+        return "for once";
+    case WaitKind::condition:
+        return "for condition";
+    case WaitKind::read_lock:
+        return "to read under lock";
+    case WaitKind::write_lock:
+        return "to write under lock";
+    case WaitKind::group:
+        return "for the children of group";
+    case WaitKind::quiescence:
+        return "for quiescence";
+    case WaitKind::blocking_call:
+        return "for a blocking call";
+    }
+    return "for something";
+}
+
+// --- lines ---
+
+namespace {
+
+void name_task(char *buf, size_t size, Kind kind, uint64_t id, const char *name) noexcept {
+    const char *what = kind == Kind::fiber ? "microthread" : kind == Kind::adopted ? "the owner" : "thread";
+    if (kind == Kind::fiber)
+        std::snprintf(buf, size, "%s %" PRIu64 " \"%s\"", what, id, name);
+    else
+        std::snprintf(buf, size, "%s \"%s\"", what, name);
+}
+
+void log_line(const TaskReport &report, int32_t code) noexcept {
+    char who[80];
+    char object[64] = "";
+    char holder[112] = "";
+    name_task(who, sizeof who, report.kind, report.id, report.name);
+    if (report.state != TaskState::waiting) {
+        base::log(MC_LOG_ERROR, code, "%s %s on executor %" PRIu32, who,
+                  report.state == TaskState::running ? "runs" : "is runnable", report.executor);
+        return;
+    }
+    if (report.object_name[0] != '\0')
+        std::snprintf(object, sizeof object, " \"%s\"", report.object_name);
+    else if (report.waits_for != WaitKind::sleep && report.waits_for != WaitKind::join)
+        std::snprintf(object, sizeof object, " %#" PRIx64, report.object);
+    if (report.holder != nullptr) {
+        char name[80];
+        name_task(name, sizeof name, report.holder->kind, report.holder_id, report.holder_name);
+        std::snprintf(holder, sizeof holder, report.waits_for == WaitKind::join ? " %s" : ", held by %s", name);
+    }
+    base::log(MC_LOG_ERROR, code, "%s waits %s%s%s, for %" PRId64 " ms", who, wait_text(report.waits_for), object,
+              holder, report.waited_ns / 1'000'000);
+}
+
+// Whom a task waits for: who holds it up.
+const Task *waits_for_whom(const Task *task) noexcept {
+    TaskReport report;
+    return report_task(*task, &report, false) && report.state == TaskState::waiting ? report.holder : nullptr;
+}
+
+// Follows the holders from a task on: null, or one that is on a cycle. (Brent's, with one pointer that jumps.)
+const Task *find_cycle_from(const Task *start) noexcept {
+    const Task *slow = start;
+    const Task *fast = start;
+    while ((fast = waits_for_whom(fast)) != nullptr && (fast = waits_for_whom(fast)) != nullptr) {
+        slow = waits_for_whom(slow);
+        if (slow == nullptr || slow == fast)
+            return slow;
+    }
+    return nullptr;
+}
+
+void log_cycle(const Task *on_it) noexcept {
+    char line[480] = "the cycle: ";
+    size_t length = std::strlen(line);
+    const Task *task = on_it;
+    do {
+        char who[80];
+        name_task(who, sizeof who, task->kind, task->id, task->name);
+        const int added = std::snprintf(line + length, sizeof line - length, "%s waits for ", who);
+        length = added < 0 ? length : length + static_cast<size_t>(added);
+        task = waits_for_whom(task);
+    } while (task != nullptr && task != on_it && length < sizeof line - 120);
+    if (task == on_it && length < sizeof line) {
+        char who[80];
+        name_task(who, sizeof who, task->kind, task->id, task->name);
+        std::snprintf(line + length, sizeof line - length, "%s", who);
+    }
+    base::log(MC_LOG_ERROR, MC_E_DEADLOCK, "%s", line);
+}
+
+template <class Wanted> void log_tasks(int32_t code, Wanted wanted) noexcept {
+    int lines = 0;
+    uint64_t left_out = 0;
+    for_each_task([&](const Task &task) {
+        TaskReport report;
+        if (!report_task(task, &report, false) || !wanted(report))
+            return;
+        if (++lines <= most_lines)
+            log_line(report, code);
+        else
+            ++left_out;
+    });
+    if (left_out != 0)
+        base::log(MC_LOG_ERROR, code, "and %" PRIu64 " more", left_out);
+}
+
+} // namespace
+
+void report_deadlock() noexcept {
+    const Task *cycle = nullptr;
+    base::log(MC_LOG_ERROR, MC_E_DEADLOCK, "deadlock: nothing is left that could end these waits");
+    log_tasks(MC_E_DEADLOCK, [&](const TaskReport &report) {
+        return report.state == TaskState::waiting && report.waits_for != WaitKind::quiescence;
+    });
+    for_each_task([&](const Task &task) {
+        if (cycle == nullptr)
+            cycle = find_cycle_from(&task);
+    });
+    if (cycle != nullptr)
+        log_cycle(cycle);
+}
+
+void report_what_is_left(Pool &pool) noexcept {
+    base::log(MC_LOG_ERROR, MC_E_TIMEDOUT, "a runtime could not be shut down in time: %" PRIu64 " microthreads are left",
+              pool.microthreads());
+    log_tasks(MC_E_TIMEDOUT, [&](const TaskReport &report) {
+        return report.kind == Kind::fiber && report.runtime == pool.handle();
+    });
+}
+
+} // namespace mc::sched
