@@ -219,6 +219,15 @@ Test(Placement, four_threads_a_core) {
     assert_numbers(order(Machine(root, {2, 3, 4, 5, 6, 7}), Policy::depth_first), 2, 4, 3, 5, 6, 7);
 }
 
+// Goal: a core that the files put into two nodes, which is wrong, counts in each by itself.
+Test(Placement, core_of_two_nodes) {
+    Root root;
+    root.file(list_of(0), "0\n").file(list_of(1), "1-2\n");
+    for (int cpu : {0, 1})
+        root.file(file_of(cpu, "topology/core_cpus_list"), "0-1\n");
+    assert_numbers(order(Machine(root, range(0, 2)), Policy::depth_first), 0, 1, 2);
+}
+
 // Goal: with no files at all there is still each processor that is allowed.
 Test(Topology, no_files) {
     Root root;
@@ -260,6 +269,7 @@ Test(Topology, lists_without_sense) {
                              "4294967296\n",
                              "0,99999999999999999999\n",
                              "0-1,z\n",
+                             "0-1,2-1\n",
                              "1:2/3\n",
                              "0x1\n",
                              "\xff\xfe"}) {
