@@ -256,7 +256,7 @@ BlockingPool::Job *BlockingPool::take_job(Worker &self) noexcept {
 
 // False: nobody has called before it had slept long enough.
 bool BlockingPool::sleep(Worker &self) noexcept {
-    const int64_t deadline_ns = sync::now_ns() + idle_ns_;
+    const int64_t deadline_ns = idle_ns_ == MC_FOREVER ? MC_FOREVER : sync::now_ns() + idle_ns_;
     while (self.word.load(sync::relaxed) == asleep)
         if (!sync::futex_wait(self.word, asleep, deadline_ns))
             return false;
@@ -315,9 +315,10 @@ bool BlockingPool::all_joined() noexcept {
     return unjoined_ == 0;
 }
 
-// After the change. release: pairs with the acquire in close(), which looks after it has read the word.
+// After the change, which was made under the lock. relaxed: who reads the new value and then takes the lock has it after
+// us; had he had it before, his read would have happened before this.
 void BlockingPool::tell_closer() noexcept {
-    (void)ended_word_.fetch_add(1, sync::release);
+    (void)ended_word_.fetch_add(1, sync::relaxed);
     sync::futex_wake(ended_word_, INT32_MAX);
 }
 
@@ -327,8 +328,8 @@ bool BlockingPool::close(int64_t deadline_ns) noexcept {
         base::SpinGuard guard(lock_);
         closing_ = true; // 1
     }
-    end_orphans();   // 2
-    for (;;) {       // 3
+    end_orphans(); // 2
+    for (;;) {     // 3
         lock_.lock();
         Worker *sleeper = call_sleeper();
         lock_.unlock();
@@ -336,8 +337,8 @@ bool BlockingPool::close(int64_t deadline_ns) noexcept {
             break;
         sync::futex_wake(sleeper->word, 1);
     }
-    for (bool late = false;;) { // 4
-        const uint32_t seen = ended_word_.load(sync::acquire); // acquire: pairs with tell_closer; before the look
+    for (bool late = false;;) {                                // 4
+        const uint32_t seen = ended_word_.load(sync::relaxed); // before the look; see tell_closer
         join_ended();
         if (all_joined())
             return true;

@@ -57,7 +57,8 @@ public:
     // deadlock is reported later by this much.
     static constexpr int64_t default_idle_ns = 1'000'000'000;
 
-    // Threads are started when there is work for them, up to max_threads (at least 1).
+    // Threads are started when there is work for them, up to max_threads (at least 1), and end when they have slept for
+    // idle_ns (MC_FOREVER: they stay).
     explicit BlockingPool(uint32_t max_threads, int64_t idle_ns = default_idle_ns) noexcept;
     // All threads have been joined (close() said true, or none was ever started) and no call is under way.
     ~BlockingPool();
@@ -127,8 +128,8 @@ private:
         explicit Worker(BlockingPool &owner) noexcept : pool(owner) {}
 
         BlockingPool &pool;
-        sync::thread thread;           // its starter, then who joins it
-        bool half_over = false;        // guarded by the pool's lock: one half of its end has come
+        sync::thread thread;            // its starter, then who joins it
+        bool half_over = false;         // guarded by the pool's lock: one half of its end has come
         sync::atomic<uint32_t> word{0}; // asleep or awake; changed under the pool's lock
     };
 

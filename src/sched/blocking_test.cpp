@@ -97,10 +97,16 @@ Test(Blocking, a_call_returns_what_its_function_does) {
 Test(Blocking, an_exception_is_a_crash) {
     BlockingPool pool(1);
     int32_t result = 5;
-    cr_assert_eq(call(pool, []() -> int32_t { throw std::runtime_error("broken"); }, &result), MC_E_CRASHED);
-    cr_assert_eq(call(pool, []() -> int32_t { throw 3; }, &result), MC_E_CRASHED);
+    cr_assert_eq(call(
+                     pool, []() -> int32_t { throw std::runtime_error("broken"); }, &result),
+                 MC_E_CRASHED);
+    cr_assert_eq(call(
+                     pool, []() -> int32_t { throw 3; }, &result),
+                 MC_E_CRASHED);
     cr_assert_eq(result, 5);
-    cr_assert_eq(call(pool, [] { return 6; }, &result), MC_OK);
+    cr_assert_eq(call(
+                     pool, [] { return 6; }, &result),
+                 MC_OK);
     cr_assert_eq(result, 6);
     cr_assert_eq(pool.counts().threads, 1u);
     cr_assert(pool.close(MC_FOREVER));
@@ -184,14 +190,24 @@ Test(Blocking, a_foreign_thread_may_call) {
     here();
     Other simple([&] {
         int32_t result = 0;
-        cr_assert_eq(call(pool, [] { return 3; }, &result), MC_OK);
+        cr_assert_eq(call(
+                         pool, [] { return 3; }, &result),
+                     MC_OK);
         cr_assert_eq(result, 3);
     });
     simple.end();
     Occupied occupied(pool);
     Scope scope;
-    Other cancelled([&] { cr_assert_eq(call(pool, [] { return 3; }, nullptr, &scope), MC_E_CANCELED); });
-    Other late([&] { cr_assert_eq(call(pool, [] { return 3; }, nullptr, nullptr, in_ms(5)), MC_E_TIMEDOUT); });
+    Other cancelled([&] {
+        cr_assert_eq(call(
+                         pool, [] { return 3; }, nullptr, &scope),
+                     MC_E_CANCELED);
+    });
+    Other late([&] {
+        cr_assert_eq(call(
+                         pool, [] { return 3; }, nullptr, nullptr, in_ms(5)),
+                     MC_E_TIMEDOUT);
+    });
     late.end();
     until([&] { return is_in_state(pool, 1, 1); });
     scope.cancel();
@@ -207,10 +223,14 @@ Test(Blocking, a_function_may_use_the_runtime) {
     BlockingPool pool(2);
     here();
     int32_t result = 0;
-    cr_assert_eq(call(pool, [] { return result_of(start([] { return 12; })); }, &result), MC_OK);
+    cr_assert_eq(call(
+                     pool, [] { return result_of(start([] { return 12; })); }, &result),
+                 MC_OK);
     cr_assert_eq(result, 12);
     start_many(2);
-    cr_assert_eq(call(pool, [] { return result_of(spawn_one([] { return 13; })); }, &result), MC_OK);
+    cr_assert_eq(call(
+                     pool, [] { return result_of(spawn_one([] { return 13; })); }, &result),
+                 MC_OK);
     cr_assert_eq(result, 13);
     stop_many();
     cr_assert(pool.close(MC_FOREVER));
@@ -272,9 +292,14 @@ Test(Blocking, a_queued_call_can_be_cancelled) {
     Occupied occupied(pool);
     Scope scope;
     int ran = 0;
-    const mc_task_t cancelled = start([&] { return call(pool, [&] { return ++ran; }, nullptr, &scope); });
-    const mc_task_t late =
-        start([&] { return call(pool, [&] { return ++ran; }, nullptr, nullptr, in_ms(5)); });
+    const mc_task_t cancelled = start([&] {
+        return call(
+            pool, [&] { return ++ran; }, nullptr, &scope);
+    });
+    const mc_task_t late = start([&] {
+        return call(
+            pool, [&] { return ++ran; }, nullptr, nullptr, in_ms(5));
+    });
     const mc_task_t patient = start([&] { return call(pool, [&] { return ++ran; }); });
     until([&] { return is_in_state(pool, 2, 1); });
     cr_assert_eq(result_of(late), MC_E_TIMEDOUT);
@@ -306,7 +331,8 @@ Test(Blocking, the_scope_of_the_task_counts) {
     cr_assert(pool.close(MC_FOREVER));
 }
 
-// Goal: once its function runs a call ends when that returns, with its result, whatever is cancelled and however late.
+// Goal: once its function runs a call ends when that returns, with its result, whatever is cancelled and however late; and
+// its caller sleeps until then.
 Test(Blocking, a_running_call_can_not_be_cancelled) {
     BlockingPool pool(1);
     here();
@@ -323,8 +349,11 @@ Test(Blocking, a_running_call_can_not_be_cancelled) {
     const mc_task_t caller = start([&] {
         cr_assert_eq(enter_scope(*here().running, own), MC_OK);
         int32_t result = 0;
+        const auto waits = [] { return TaskWord::epoch_of(here().running->word.look()); };
+        const uint64_t before = waits();
         const int32_t status = call(pool, body, &result, &scope, in_ms(300));
         ended.store(1, sync::release);
+        cr_assert_leq(waits() - before, 2u);
         return status == MC_OK ? result : status;
     });
     until([&] { return began.up(); });
@@ -335,6 +364,35 @@ Test(Blocking, a_running_call_can_not_be_cancelled) {
     cr_assert_eq(ended.load(sync::acquire), 0u);
     go_on.raise();
     cr_assert_eq(result_of(caller), 4);
+    cr_assert(pool.close(MC_FOREVER));
+}
+
+// Goal: the same on two executors, where a caller whose wait has ended may go on on the other one, and waits again there.
+Test(Blocking, a_caller_may_wait_again_elsewhere) {
+    constexpr uint32_t count = 8;
+    BlockingPool pool(count);
+    start_many(2);
+    Scope scope;
+    Flag go_on;
+    sync::atomic<uint32_t> began{0};
+    std::vector<mc_task_t> callers;
+    for (uint32_t i = 0; i < count; ++i)
+        callers.push_back(spawn_one([&] {
+            const auto body = [&] {
+                (void)began.fetch_add(1, sync::release);
+                go_on.wait();
+                return 0;
+            };
+            return call(pool, body, nullptr, &scope);
+        }));
+    until([&] { return began.load(sync::acquire) == count; });
+    sleep_ms(5);
+    scope.cancel();
+    sleep_ms(5);
+    go_on.raise();
+    for (const mc_task_t caller : callers)
+        cr_assert_eq(result_of(caller), MC_OK);
+    stop_many();
     cr_assert(pool.close(MC_FOREVER));
 }
 
@@ -527,7 +585,7 @@ Test(Blocking, closing_names_what_does_not_end) {
 Test(Blocking, idle_pools_close_at_once) {
     BlockingPool unused(4);
     cr_assert(unused.close(MC_FOREVER));
-    BlockingPool pool(4, MC_FOREVER / 2);
+    BlockingPool pool(4, MC_FOREVER);
     here();
     for (int i = 0; i < 4; ++i)
         run_now([&] { cr_assert_eq(call(pool, [] { return 0; }), MC_OK); });
@@ -535,25 +593,46 @@ Test(Blocking, idle_pools_close_at_once) {
     cr_assert(pool.close(MC_FOREVER));
 }
 
-// --- no memory ---
+// --- memory ---
 
 namespace {
 
 sync::atomic<uint32_t> no_memory{0};
+sync::atomic<uint32_t> allocations{0};
 
 void *allocate_unless_told(void *, uint64_t size, uint64_t align) {
+    (void)allocations.fetch_add(1, sync::relaxed);
     return no_memory.load(sync::relaxed) != 0 ? nullptr : std::aligned_alloc(align, (size + align - 1) / align * align);
 }
 void free_it(void *, void *ptr, uint64_t, uint64_t) { std::free(ptr); }
 
-} // namespace
-
-// Goal: without a thread, and without memory for one, a call fails; with one it waits for that. Afterwards all is as before.
-Test(Blocking, no_thread_is_no_memory) {
+void use_our_allocator() {
     mc_allocator allocator = MC_ALLOCATOR_INIT;
     allocator.alloc = allocate_unless_told;
     allocator.free = free_it;
     cr_assert_eq(base::set_allocator(allocator), MC_OK);
+}
+
+} // namespace
+
+// Goal: threads that end are joined by those that end later, and their memory is used again.
+Test(Blocking, threads_that_ended_are_joined) {
+    use_our_allocator();
+    BlockingPool pool(1, MC_MS);
+    here();
+    const uint32_t threads = sync::thread_count();
+    const uint32_t before = allocations.load(sync::relaxed);
+    for (int i = 0; i < 10; ++i) {
+        cr_assert_eq(call(pool, [] { return 0; }), MC_OK);
+        until([&] { return sync::thread_count() == threads; });
+    }
+    cr_assert_leq(allocations.load(sync::relaxed) - before, 2u);
+    cr_assert(pool.close(MC_FOREVER));
+}
+
+// Goal: without a thread, and without memory for one, a call fails; with one it waits for that. Afterwards all is as before.
+Test(Blocking, no_thread_is_no_memory) {
+    use_our_allocator();
     BlockingPool pool(2);
     here();
     int ran = 0;
