@@ -53,6 +53,7 @@ enum class WaitKind : uint8_t {
     write_lock,
     group,
     quiescence,
+    blocking_call,
 };
 struct WaitsFor {
     uint64_t bits = 0;
