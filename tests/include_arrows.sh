@@ -28,7 +28,7 @@ check() {
                     sees["testing"] = "base fiber"
                     # Public headers a room sees beside mc/base.h, for types and constants; abi and mcrt see all.
                     own["fiber"] = "runtime.h inspect.h"
-                    own["sched"] = "runtime.h inspect.h op.h"
+                    own["sched"] = "runtime.h inspect.h op.h scope.h sync.h"
                     own["csp"] = "csp.h"
                     own["actor"] = "actor.h"
                     own["machine"] = "machine.h bridge.h"
@@ -38,6 +38,7 @@ check() {
                     own["inspect"] = "inspect.h"
                     # Headers of others that one place alone may include: a pattern of paths.
                     only["uv.h"] = "^src/io/"
+                    only["rapidjson/writer.h"] = "^src/inspect/"
                     only["atomic"] = only["mutex"] = only["condition_variable"] = only["thread"] = \
                         only["shared_mutex"] = only["future"] = only["semaphore"] = only["barrier"] = only["latch"] = \
                         only["stop_token"] = "^src/base/sync[a-z_]*\\.[ch]pp$|^src/testing/systematic[a-z_]*\\.[ch]pp$"

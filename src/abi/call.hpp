@@ -2,6 +2,7 @@
 #pragma once
 
 #include "sched/runtime.hpp"
+#include "sched/runtimes.hpp"
 #include "sched/switch.hpp"
 
 #include <mc/base.h>
@@ -41,7 +42,14 @@ template <class Act> int32_t with_waiting_thread(int64_t deadline_ns, Act act) n
     return act(*thread);
 }
 
-// MC_OK for the runtimes that a call may name: 0, which is the default one.
-inline int32_t check_runtime(mc_runtime_t rt) noexcept { return rt == 0 ? MC_OK : MC_E_STALE; }
+// A call on a runtime, by handle (0: the calling task's, else the default one): act(thread, pool).
+template <class Act> int32_t with_runtime(mc_runtime_t rt, Act act) noexcept {
+    int32_t status = MC_OK;
+    sched::ThreadContext *thread = enter(&status);
+    if (thread == nullptr)
+        return status;
+    sched::Pool *pool = sched::find_pool(*thread, rt);
+    return pool == nullptr ? MC_E_STALE : act(*thread, *pool);
+}
 
 } // namespace mc::abi

@@ -35,10 +35,9 @@ int32_t receive(mc_chan_t ch, void *element, const Patience &patience) noexcept 
 
 int32_t mc_chan_create(mc_runtime_t rt, uint32_t elem_size, uint32_t capacity, mc_chan_drop_fn drop, void *user,
                        mc_chan_t *out) noexcept {
-    int32_t status = mc::abi::check_runtime(rt);
-    if (status != MC_OK || enter(&status) == nullptr)
-        return status;
-    return mc::csp::create_chan(elem_size, capacity, drop, user, out);
+    return mc::abi::with_runtime(rt, [=](ThreadContext &, mc::sched::Pool &) {
+        return mc::csp::create_chan(elem_size, capacity, drop, user, out);
+    });
 }
 
 int32_t mc_send(mc_chan_t ch, const void *elem) noexcept { return send(ch, elem, {}); }

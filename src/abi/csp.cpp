@@ -141,7 +141,6 @@ int csp_spawn(csp_entry_f entry, void *data) noexcept {
     mc::sched::SpawnRequest request;
     request.plain = entry;
     request.argument = data;
-    request.stack_size = MC_STACK_DEFAULT;
     request.run_at_once = true;
     const int32_t status = mc::sched::spawn(thread, mc::sched::executor_for(*thread), request);
     return status == MC_OK ? 1 : fail("csp_spawn", status);

@@ -36,8 +36,11 @@ void free_node(EpochNode *node) noexcept {
 
 // The context, or null with the code in *status.
 ThreadContext *enter(mc_runtime_t rt, int32_t *status) noexcept {
-    *status = mc::abi::check_runtime(rt);
-    return *status == MC_OK ? mc::abi::enter(status) : nullptr;
+    ThreadContext *thread = mc::abi::enter(status);
+    if (thread == nullptr || mc::sched::find_pool(*thread, rt) != nullptr)
+        return thread;
+    *status = MC_E_STALE;
+    return nullptr;
 }
 
 } // namespace

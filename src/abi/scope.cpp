@@ -52,11 +52,9 @@ int32_t mc_scope_destroy(mc_scope_t scope) noexcept {
 int32_t mc_group_create(mc_runtime_t rt, int64_t deadline_ns, mc_group_t *out) noexcept {
     if (out == nullptr)
         return MC_E_INVAL;
-    int32_t status = mc::abi::check_runtime(rt);
-    ThreadContext *thread = status == MC_OK ? mc::abi::enter(&status) : nullptr;
-    if (thread == nullptr)
-        return status;
-    return mc::sched::create_group(*thread, mc::sched::executor_for(*thread), deadline_ns, out);
+    return mc::abi::with_runtime(rt, [=](ThreadContext &thread, mc::sched::Pool &pool) {
+        return mc::sched::create_group(thread, pool, deadline_ns, out);
+    });
 }
 
 int32_t mc_group_spawn(mc_group_t group, int32_t (*fn)(void *user), void *user,

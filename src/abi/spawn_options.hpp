@@ -9,7 +9,6 @@
 namespace mc::abi {
 
 inline int32_t read_spawn_options(const mc_spawn_options *options, sched::SpawnRequest *request) noexcept {
-    request->stack_size = MC_STACK_DEFAULT;
     if (options == nullptr)
         return MC_OK;
     mc_spawn_options known = MC_SPAWN_OPTIONS_INIT;
@@ -25,8 +24,7 @@ inline int32_t read_spawn_options(const mc_spawn_options *options, sched::SpawnR
         request->priority = sched::Priority::low;
     if ((known.flags & MC_SPAWN_HIGH) != 0)
         request->priority = sched::Priority::high;
-    if (known.stack_size != 0)
-        request->stack_size = known.stack_size;
+    request->stack_size = known.stack_size;
     request->name = known.name;
     return MC_OK;
 }

@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <cstring>
 #include <sys/mman.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 namespace mc::fiber {
 
@@ -89,26 +91,6 @@ void detail::check_and_poison(const Stack &stack) {
 #endif
 }
 
-// Word by word below what the checkers consider in use.
-__attribute__((no_sanitize("address", "thread"))) uint64_t stack_high_water(const Stack &stack) {
-    const char *const low = stack.low();
-    const char *const end = stack.end();
-    const char *first = low;
-    unsigned char resident = 0;
-    const ErrnoKept kept;
-    while (first != end && mincore(const_cast<char *>(first), kPageBytes, &resident) == 0 && (resident & 1) == 0)
-        first += kPageBytes;
-#ifndef MC_VALGRIND // which minds; whole pages then
-    if (first == low && stack.canary)
-        first += detail::kCanaryBytes;
-    const auto *word = reinterpret_cast<const volatile uint64_t *>(first);
-    while (word != reinterpret_cast<const volatile uint64_t *>(end) && *word == 0)
-        ++word;
-    first = const_cast<const char *>(reinterpret_cast<const volatile char *>(word));
-#endif
-    return static_cast<uint64_t>(end - first);
-}
-
 void before_fork() {
     overflow_lock();
     pools_lock();
@@ -165,6 +147,50 @@ uint64_t StackCache::held() const {
     for (const Rack &rack : racks_)
         sum += rack.count;
     return sum;
+}
+
+namespace {
+
+// The lowest page of [low, end) that has memory, or end; null when it is not mapped.
+const char *lowest_resident(char *low, char *end) {
+    unsigned char resident[64];
+    for (char *at = low; at < end; at += sizeof resident * kPageBytes) {
+        const size_t pages = std::min(sizeof resident, static_cast<size_t>(end - at) / kPageBytes);
+        if (mincore(at, pages * kPageBytes, resident) != 0)
+            return nullptr;
+        for (size_t i = 0; i < pages; ++i)
+            if ((resident[i] & 1) != 0)
+                return at + i * kPageBytes;
+    }
+    return end;
+}
+
+// The lowest byte of [at, end) that is not zero; `at` itself where the kernel does not read for us.
+const char *lowest_used(const char *at, const char *end) {
+    char copy[256];
+    for (; at < end; at += sizeof copy) {
+        iovec into{copy, std::min(sizeof copy, static_cast<size_t>(end - at))};
+        iovec from{const_cast<char *>(at), into.iov_len};
+        const ssize_t got = process_vm_readv(getpid(), &into, 1, &from, 1, 0);
+        if (got <= 0)
+            return at;
+        const char *used = std::find_if(copy, copy + got, [](char byte) { return byte != 0; });
+        if (used != copy + got)
+            return at + (used - copy);
+    }
+    return end;
+}
+
+} // namespace
+
+// The memory may be unmapped at any time, so nothing here reads it: the kernel does, and says when it can not.
+uint64_t stack_high_water(const Stack &stack) {
+    const ErrnoKept kept;
+    const char *page = lowest_resident(stack.low(), stack.end());
+    if (page == nullptr || page == stack.end())
+        return 0;
+    const size_t skipped = page == stack.low() && stack.canary ? detail::kCanaryBytes : 0;
+    return static_cast<uint64_t>(stack.end() - lowest_used(page + skipped, stack.end()));
 }
 
 } // namespace mc::fiber

@@ -84,7 +84,8 @@ bool stack_find(const void *addr, StackInfo *out);
 bool stack_canary_ok(const Stack &stack);
 
 // How many bytes, from the end down, have been written since the stack's memory was last fresh. An estimate for tuning:
-// what an earlier user of the stack touched counts too, as long as its memory was not given back.
+// what an earlier user of the stack touched counts too, as long as its memory was not given back. Whoever runs on it may go
+// on meanwhile, and the stack may be gone: then 0. Some system calls; allocates nothing.
 uint64_t stack_high_water(const Stack &stack);
 
 // Gives back to the system all that is free in the pool (not what StackCaches hold).

@@ -67,9 +67,11 @@ int32_t BlockingPool::call(ThreadContext &thread, Function fn, void *user, int64
     if (status != MC_OK)
         return status;
     Job job(fn, user, thread.running);
+    (void)calls_.fetch_add(1, sync::relaxed); // relaxed: who looks holds our executor asleep, or counts us as one that runs
     status = submit(job);
     if (status == MC_OK)
         status = wait_for(thread, job, deadline_ns, scope);
+    (void)calls_.fetch_sub(1, sync::relaxed);
     if (status == MC_OK && result != nullptr)
         *result = job.value;
     return status;
@@ -216,6 +218,7 @@ __attribute__((noinline)) void BlockingPool::start_thread() noexcept {
 
 void BlockingPool::thread_entry(void *worker) noexcept {
     auto &self = *static_cast<Worker *>(worker);
+    attach_service();
     while (Job *job = self.pool.take_job(self))
         self.pool.run(*job);
     self.pool.leave(self);
@@ -265,6 +268,7 @@ bool BlockingPool::sleep(Worker &self) noexcept {
 
 void BlockingPool::run(Job &job) noexcept {
     int32_t value = 0;
+    note_service(true);
     const bool returned = base::call_guarded("a blocking call", [&] { value = job.fn(job.user); });
     end_what_fn_left();
     lock_.lock();
@@ -275,6 +279,7 @@ void BlockingPool::run(Job &job) noexcept {
     const Waiter waiter = finish(job, returned ? MC_OK : MC_E_CRASHED);
     lock_.unlock();
     wake(waiter);
+    note_service(false);
 }
 
 // --- the end of a thread ---

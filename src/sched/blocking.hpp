@@ -79,8 +79,9 @@ public:
         uint32_t running;
         uint32_t threads; // that run a job, look for one, or sleep
     };
-    // A job counts until its caller is claimed or has left: when none does, no task is parked and unclaimed for us.
     Counts counts() noexcept;
+    // Calls under way: 0 says that no task is parked for us. Counted by the caller, before it submits and after it goes on.
+    uint32_t calls() const noexcept { return calls_.load(sync::relaxed); }
 
     struct JobSeen {
         const Task *task; // that waits for it
@@ -180,6 +181,7 @@ private:
     uint32_t unjoined_ = 0; // those, and those that have ended and not been joined
     bool closing_ = false;
 
+    sync::atomic<uint32_t> calls_{0};
     sync::atomic<uint32_t> ended_word_{0}; // any thread: changes with unjoined_ and ended_; close() sleeps on it
 };
 

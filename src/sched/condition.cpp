@@ -108,7 +108,7 @@ void admit(RwLock &rwlock, WaitList::Taken &taken) noexcept {
         if (asks == to_read)
             ++rwlock.readers;
         else
-            rwlock.writer = task;
+            rwlock.set_writer(task);
     }
 }
 
@@ -125,7 +125,7 @@ int32_t lock_as(ThreadContext &thread, uint64_t handle, int64_t deadline_ns, Ask
         if (asks == to_read)
             ++rwlock->readers;
         else
-            rwlock->writer = thread.running;
+            rwlock->set_writer(thread.running);
         rwlock->lock.unlock();
         return MC_OK;
     }
@@ -149,7 +149,7 @@ int32_t unlock_and_admit(RwLock &rwlock) noexcept {
 int32_t create_rwlock(uint64_t *out) noexcept {
     return create_primitive<RwLock>(out, [](RwLock &rwlock) {
         rwlock.readers = 0;
-        rwlock.writer = nullptr;
+        rwlock.set_writer(nullptr);
     });
 }
 
@@ -181,7 +181,7 @@ int32_t unlock_exclusive(ThreadContext &thread, uint64_t handle) noexcept {
         rwlock->lock.unlock();
         return MC_E_PERM;
     }
-    rwlock->writer = nullptr;
+    rwlock->set_writer(nullptr);
     return unlock_and_admit(*rwlock);
 }
 

@@ -38,6 +38,13 @@ struct RwLock : Primitive<RwLock> {
     // guarded by lock
     uint32_t readers = 0;
     const Task *writer = nullptr;
+    // written under lock, read by reports
+    sync::atomic<const Task *> seen_writer{nullptr};
+
+    void set_writer(const Task *task) noexcept {
+        writer = task;
+        seen_writer.store(task, sync::relaxed);
+    }
 
     bool busy() const noexcept { return readers != 0 || writer != nullptr; }
 };

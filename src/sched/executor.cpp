@@ -308,14 +308,14 @@ void Executor::arm(Timer &timer) noexcept {
     pool_.armed_from_outside(*this);
 }
 
-bool Executor::run_once() noexcept {
+bool Executor::run_once(int64_t deadline_ns) noexcept {
     Task *self = thread_.running;
     poll();
     if (!queue_.others_to_run(self) && !timers_.empty()) {
         if (reclaim_is_due()) {
             queue_reclaim_step(); // not on a task's stack
         } else {
-            driver_->park(std::min(timer_deadline(), reclaim_at_ns_));
+            driver_->park(std::min({timer_deadline(), reclaim_at_ns_, deadline_ns}));
             poll();
         }
     }

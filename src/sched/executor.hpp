@@ -52,6 +52,7 @@ struct ThreadContext {
     base::Prng prng{0};
     uint32_t reading = 0;                    // depth of Reading, each of which counts in no_switch too
     ForeignReader *foreign_reader = nullptr; // of a foreign thread
+    bool service = false;                    // one of the library's own, which never becomes the owner
 };
 
 class Executor {
@@ -69,7 +70,7 @@ public:
     void release_thread() noexcept;
     Task *give_up_thread() noexcept;
     // Gives up the turn, or sleeps when only sleepers are left. True while there is something to run or to wait for.
-    bool run_once() noexcept;
+    bool run_once(int64_t deadline_ns = INT64_MAX) noexcept; // that it sleeps to at most
     // Until there is neither.
     void run_until_idle() noexcept;
     RunQueue &queue() noexcept { return queue_; }
@@ -97,6 +98,8 @@ public:
     uint64_t ended() const noexcept { return ended_.load(sync::acquire); } // acquire: pairs with reap
     // Any thread: the processor that its thread is pinned to, or -1.
     int32_t cpu() const noexcept { return cpu_.load(sync::relaxed); }
+    // Any thread: a moving average of what a turn takes, while it works.
+    int64_t turn_ns() const noexcept { return turn_ns_.load(sync::relaxed); }
     // Any thread: how often a task was begun or resumed here.
     uint64_t turns() const noexcept { return turns_.load(sync::relaxed); }
     bool many() const noexcept { return many_; }
@@ -111,7 +114,7 @@ public:
     ThreadContext *end_quantum() noexcept;
 
     // --- both
-    Pool &pool() noexcept { return pool_; }
+    Pool &pool() const noexcept { return pool_; }
     uint32_t index() const noexcept { return index_; }
     // Executor's thread: the time of its last poll, at most 61 switches ago. Steady nanoseconds.
     int64_t clock_ns() const noexcept { return last_poll_ns_; }
@@ -212,6 +215,7 @@ private:
     void poll_of_many(int64_t now) noexcept;
     void watch_quantum(int64_t now) noexcept;
     void measure_load() noexcept;
+    void measure_turns(int64_t now) noexcept;
     bool others_queued() const noexcept;
     void leave_for(Parking &marker) noexcept;
     bool complete_marker(const Parking &marker, Task *left) noexcept;
@@ -257,6 +261,8 @@ private:
     uint64_t watched_turn_ = 0;    // the turn that ran at the last poll
     int64_t watched_since_ns_ = 0; // the first poll in it
     int64_t wheel_turned_ns_ = 0;
+    uint64_t measured_turns_ = 0;  // at the last poll that measured
+    int64_t measured_ns_ = 0;      // its time; 0: it slept since
     bool got_up_ = false;        // slept, and has not run anything since
     int64_t linger_ns_ = 25'000; // how long to linger; shrinks while that does not pay
     Sleeper sleeper_;            // see thread_bed.hpp
@@ -275,6 +281,7 @@ private:
     sync::atomic<uint32_t> load_{0};       // written by us
     sync::atomic<uint32_t> resting_{0};    // written by us
     sync::atomic<int32_t> cpu_{-1};        // written by us: pinned to it
+    sync::atomic<int64_t> turn_ns_{0};     // written by us
 
     // immutable
     Driver *const driver_; // wake: any thread; else ours

@@ -1,8 +1,10 @@
 #include "sched/group.hpp"
 
+#include "sched/pool.hpp"
+
 namespace mc::sched {
 
-int32_t create_group(ThreadContext &thread, Executor &executor, int64_t deadline_ns, uint64_t *out) noexcept {
+int32_t create_group(ThreadContext &thread, Pool &pool, int64_t deadline_ns, uint64_t *out) noexcept {
     Scope *scope = Scope::create(thread.running->scope, deadline_ns);
     if (scope == nullptr)
         return MC_E_NOMEM;
@@ -10,7 +12,8 @@ int32_t create_group(ThreadContext &thread, Executor &executor, int64_t deadline
         group.children = 0;
         group.first_error = MC_OK;
         group.scope = scope;
-        group.executor = &executor;
+        group.pool = &pool;
+        group.runtime = pool.handle();
     });
     if (status != MC_OK)
         (void)Scope::destroy(scope);
@@ -24,8 +27,8 @@ int32_t spawn_in_group(ThreadContext &thread, uint64_t handle, SpawnRequest &req
     ++group->children; // from here on the group stays
     group->lock.unlock();
     request.group = group;
-    const bool same = thread.executor != nullptr && &thread.executor->pool() == &group->executor->pool();
-    const int32_t status = spawn(&thread, same ? *thread.executor : *group->executor, request);
+    request.runtime = group->runtime;
+    const int32_t status = spawn(&thread, executor_in(*group->pool, thread), request);
     if (status != MC_OK)
         child_ended(*group, MC_OK);
     return status;

@@ -21,12 +21,13 @@ public:
     int32_t first_error = MC_OK;
     // immutable while it is in use
     Scope *scope = nullptr;
-    Executor *executor = nullptr; // where children start that are spawned from outside its runtime
+    Pool *pool = nullptr;    // where its children run
+    uint64_t runtime = 0;    // of which it was when the group was made
 
     bool busy() const noexcept { return children != 0; }
 };
 
-int32_t create_group(ThreadContext &thread, Executor &executor, int64_t deadline_ns, uint64_t *out) noexcept;
+int32_t create_group(ThreadContext &thread, Pool &pool, int64_t deadline_ns, uint64_t *out) noexcept;
 // As spawn; the group's scope and the group are set here.
 int32_t spawn_in_group(ThreadContext &thread, uint64_t handle, SpawnRequest &request) noexcept;
 int32_t cancel_group(uint64_t handle, int32_t cause) noexcept;

@@ -208,7 +208,8 @@ Task *Executor::choose() noexcept {
     }
     if (to_idle_) { // the wheel's turn
         to_idle_ = false;
-        if (Task *task = take_from_wheel())
+        wheel_turned_ns_ = last_poll_ns_;
+        if (Task *task = wheel_.take_from_next())
             return task;
     }
     if (Task *task = take_next_or_queued())
@@ -305,6 +306,7 @@ bool Executor::linger() noexcept {
 // Announce, then look once more, then sleep: see thread_bed.hpp.
 void Executor::rest() noexcept {
     load_.store(0, sync::relaxed);
+    measured_ns_ = 0;
     resting_.store(1, sync::relaxed);
     reader_.offline();
     pool_.bed().lie_down(sleeper_, pool_.timers_armed());
@@ -407,6 +409,21 @@ void Executor::poll_of_many(int64_t now) noexcept {
         to_idle_ = true;
     watch_quantum(now);
     measure_load();
+    measure_turns(now);
+}
+
+// From poll to poll, as long as it did not sleep in between.
+void Executor::measure_turns(int64_t now) noexcept {
+    const uint64_t turns_now = turns();
+    if (measured_ns_ != 0 && turns_now == measured_turns_)
+        return;
+    if (measured_ns_ != 0) {
+        const int64_t sample = (now - measured_ns_) / static_cast<int64_t>(turns_now - measured_turns_);
+        const int64_t before = turn_ns_.load(sync::relaxed);
+        turn_ns_.store(before == 0 ? sample : before + (sample - before) / 8, sync::relaxed);
+    }
+    measured_turns_ = turns_now;
+    measured_ns_ = now;
 }
 
 // A task that has been running for a quantum's time gives up at its next call.

@@ -240,6 +240,8 @@ void Pool::withdraw_from_outside() noexcept {
 
 // All executors are held asleep. What foreign threads hand in stays where it is then, and what they take away is nothing.
 bool Pool::nothing_queued() noexcept {
+    if (const BlockingPool *blocking = blocking_if_used(); blocking != nullptr && blocking->calls() != 0)
+        return false;
     if (injection_.seen_nonempty())
         return false;
     for (uint32_t i = 0, n = live(); i < n; ++i)
@@ -298,6 +300,32 @@ void Pool::wake_quiet_waiters() noexcept {
         taken.push_back(waiting);
     quiet_lock_.unlock();
     WaitList::wake_all(taken);
+}
+
+// --- blocking calls ---
+
+BlockingPool *Pool::blocking() noexcept {
+    BlockingPool *known = blocking_.load(sync::acquire); // acquire: pairs with the release below
+    if (known != nullptr)
+        return known;
+    auto *made = base::create<BlockingPool>(options_.blocking_threads);
+    if (made == nullptr)
+        return nullptr;
+    if (blocking_.compare_exchange_strong(known, made, sync::acq_rel, sync::acquire))
+        return made;
+    base::destroy(made);
+    return known;
+}
+
+bool Pool::close_blocking(int64_t deadline_ns) noexcept {
+    BlockingPool *blocking = blocking_.load(sync::acquire);
+    if (blocking == nullptr)
+        return true;
+    if (!blocking->close(deadline_ns))
+        return false;
+    blocking_.store(nullptr, sync::relaxed);
+    base::destroy(blocking);
+    return true;
 }
 
 // --- ending ---

@@ -21,6 +21,7 @@
 #pragma once
 
 #include "base/topology.hpp"
+#include "sched/blocking.hpp"
 #include "sched/executor.hpp"
 #include "sched/shared_queue.hpp"
 #include "sched/thread_bed.hpp"
@@ -39,6 +40,7 @@ struct PoolOptions {
     uint32_t quantum_reductions = 4000;
     int64_t quantum_ns = 1'000'000;
     uint64_t stack_size = MC_STACK_DEFAULT; // of who asks for none
+    uint32_t blocking_threads = 64;         // of blocking calls, at most
     uint64_t seed = 0;                      // of drivers and placement; 0: from the clock
     base::PlacementPolicy placement = base::PlacementPolicy::none;
     base::CoreKind cores = base::CoreKind::any;
@@ -121,6 +123,11 @@ public:
         return false;
     }
     void withdraw_from_outside() noexcept; // it was counted, and has not begun
+    // Where native calls that block are made; null without memory. close_blocking: once no microthread is left; false: a thread
+    // has not ended by the deadline.
+    BlockingPool *blocking() noexcept;
+    BlockingPool *blocking_if_used() noexcept { return blocking_.load(sync::acquire); }
+    bool close_blocking(int64_t deadline_ns) noexcept;
     // Wakes every task of this pool that waits, with WakeReason::shutdown. By steps on its executors; what parks later is
     // not touched.
     void end_all_waits() noexcept;
@@ -205,6 +212,7 @@ private:
     ThreadBed bed_{live_};
     sync::atomic<uint64_t> handle_{0};
     sync::atomic<uint32_t> closing_{0};
+    sync::atomic<BlockingPool *> blocking_{nullptr};
     sync::atomic<uint64_t> foreign_spawned_{0};
     sync::atomic<uint32_t> quiet_waiters_[2] = {}; // for each Quiet: who waits, or is about to
     base::Spinlock quiet_lock_;

@@ -26,7 +26,7 @@ Test(PoolRaceSys, quiet_is_told_across_a_stop, .timeout = 120) {
     explore_pool("PoolRaceSys/quiet_is_told_across_a_stop", 600, [] {
         start_many(2);
         const mc_task_t task = spawn_one([] { return 1; });
-        Thread waiter([] { (void)default_pool()->wait_quiet(MC_FOREVER); }, "waiter");
+        Thread waiter([] { (void)wait_quiet(); }, "waiter");
         stop_many();
         check(result_of(task) == 1, "not run");
         while (default_pool()->microthreads() != 0)

@@ -18,7 +18,7 @@ Test(PoolSys, foreign_spawns_are_run, .timeout = 120) {
             tasks[i] = spawn_one([&ran, i] { return ++ran[i]; }, i == 2);
         for (const mc_task_t task : tasks)
             check(result_of(task) == 1, "it did not run once");
-        check(default_pool()->wait_quiet(MC_FOREVER), "not quiet");
+        check(wait_quiet(), "not quiet");
         stop_many();
     });
 }
@@ -57,7 +57,7 @@ Test(PoolSys, quiet_is_told, .timeout = 120) {
             spawn_one([&] { return ++ran; });
             return MC_OK;
         });
-        check(default_pool()->wait_quiet(MC_FOREVER), "not quiet");
+        check(wait_quiet(), "not quiet");
         check(ran == 1, "quiet before the end");
         stop_many();
     });

@@ -4,6 +4,7 @@
 #include "sched/condition.hpp"
 #include "sched/group.hpp"
 #include "sched/mutex.hpp"
+#include "sched/pool.hpp"
 #include "sched/semaphore.hpp"
 #include "sched/test_sched.hpp"
 
@@ -267,8 +268,8 @@ Test(PrimitivesSys, the_last_child_wakes_the_waiter, .timeout = 60) {
     explore("PrimitivesSys/the_last_child_wakes_the_waiter", [] {
         Setting setting;
         uint64_t handle = 0;
-        Executor *none = nullptr;
-        check(create_group(setting.a.thread, *none, MC_FOREVER, &handle) == MC_OK, "not made");
+        Pool *pool = Pool::create();
+        check(pool != nullptr && create_group(setting.a.thread, *pool, MC_FOREVER, &handle) == MC_OK, "not made");
         Group *group = lock_primitive<Group>(handle);
         group->children = 2;
         group->lock.unlock();

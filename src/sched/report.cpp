@@ -6,6 +6,7 @@
 #include "sched/mutex.hpp"
 #include "sched/spawn.hpp"
 
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
@@ -17,12 +18,23 @@ constexpr int most_lines = 64;
 
 sync::atomic<NameObject> channel_namer{nullptr};
 
-void copy_name(char (&to)[32], const char (&from)[32]) noexcept {
-    std::memcpy(to, from, sizeof to - 1); // may be torn: its task writes it
+// Reading what a task may be writing: what is read may be torn, or another task's by then, and is thrown away if the word
+// has changed. TSan is not told; a compiler can not do more harm than that to words read one by one.
+#if defined(__SANITIZE_THREAD__)
+#define MC_PEEK __attribute__((no_sanitize("thread"), noinline))
+#else
+#define MC_PEEK __attribute__((noinline))
+#endif
+
+MC_PEEK void copy_name(char (&to)[32], const char (&from)[32]) noexcept {
+    for (size_t i = 0; i < sizeof to - 1; ++i)
+        to[i] = static_cast<const volatile char &>(from[i]);
     to[sizeof to - 1] = '\0';
 }
 
-// Only while it waits: what is found may be out of date otherwise.
+template <class T> MC_PEEK T peek(const T &word) noexcept { return static_cast<const volatile T &>(word); }
+
+// Objects are type-stable, so even one that is gone can be asked.
 const Task *holder_of(WaitKind kind, uint64_t object) noexcept {
     switch (kind) {
     case WaitKind::mutex:
@@ -44,16 +56,12 @@ void name_object(TaskReport &report) noexcept {
 }
 
 void report_wait(const Task &task, TaskReport &report) noexcept {
-    const WaitsFor waits_for = task.waits_for.load(sync::relaxed);
+    // acquire: the word is looked at again after these
+    const WaitsFor waits_for = task.waits_for.load(sync::acquire);
     report.waits_for = waits_for.kind();
     report.object = waits_for.object();
-    report.timed = task.timed.load(sync::relaxed) != 0;
-    report.waited_ns = sync::now_ns() - task.waits_since_ns.load(sync::relaxed);
-    report.holder = holder_of(report.waits_for, report.object);
-    if (report.holder != nullptr) {
-        report.holder_id = report.holder->id;
-        copy_name(report.holder_name, report.holder->name);
-    }
+    report.timed = task.timed.load(sync::acquire) != 0;
+    report.waited_ns = sync::now_ns() - task.waits_since_ns.load(sync::acquire);
 }
 
 TaskState state_of(Phase phase) noexcept {
@@ -62,14 +70,27 @@ TaskState state_of(Phase phase) noexcept {
     return phase == Phase::running ? TaskState::running : TaskState::waiting;
 }
 
+void report_holder(TaskReport &report) noexcept {
+    report.holder = holder_of(report.waits_for, report.object);
+    if (report.holder == nullptr)
+        return;
+    report.holder_id = peek(report.holder->id);
+    report.holder_kind = peek(report.holder->kind);
+    copy_name(report.holder_name, report.holder->name);
+}
+
 void report_stack(const Task &task, TaskReport &report) noexcept {
-    const fiber::Stack stack = task.stack;
-    const auto top = reinterpret_cast<uintptr_t>(stack.top);
-    const auto sp = reinterpret_cast<uintptr_t>(task.sp);
-    if (report.state != TaskState::running && sp < top && top - sp <= stack.size())
-        report.stack_used = top - sp;
+    fiber::Stack stack;
+    stack.top = peek(task.stack.top);
+    stack.size_class = peek(task.stack.size_class);
+    stack.canary = peek(task.stack.canary);
+    if (stack.top == nullptr)
+        return;
+    const char *sp = static_cast<const char *>(peek(task.sp));
     report.stack_bytes = stack.size();
-    report.stack_high = fiber::stack_high_water(stack);
+    if (report.state != TaskState::running && sp >= stack.low() && sp < stack.top)
+        report.stack_used = static_cast<uint64_t>(stack.top - sp);
+    report.stack_high = std::max(report.stack_used, fiber::stack_high_water(stack));
 }
 
 } // namespace
@@ -79,31 +100,41 @@ void set_channel_namer(NameObject name) noexcept { channel_namer.store(name, syn
 bool report_task(const Task &task, TaskReport *report, bool with_stack) noexcept {
     for (;;) {
         const uint64_t word = task.word.look();
-        if (TaskWord::phase_of(word) == Phase::idle || task.kind == Kind::step || task.kind == Kind::idle)
-            return false;
         TaskReport found;
-        found.kind = task.kind;
-        found.id = task.id;
+        found.kind = peek(task.kind);
+        if (TaskWord::phase_of(word) == Phase::idle || found.kind == Kind::step || found.kind == Kind::idle)
+            return false;
+        found.id = peek(task.id);
         found.handle = handle_of(task);
         copy_name(found.name, task.name);
         found.state = state_of(TaskWord::phase_of(word));
-        if (Executor *executor = task.waits_on.load(sync::relaxed)) {
+        if (Executor *executor = task.waits_on.load(sync::acquire)) {
             found.executor = executor->index();
             found.runtime = executor->pool().handle();
         }
         if (found.state == TaskState::waiting)
             report_wait(task, found);
-        // seq of looks: what was read in between belongs to one wait, if the word is the same
-        sync::fence_acquire();
         if (task.word.look() != word)
             continue;
-        if (found.state == TaskState::waiting)
+        if (found.state == TaskState::waiting) {
+            report_holder(found);
             name_object(found);
-        if (with_stack && task.kind == Kind::fiber)
+        }
+        if (with_stack && found.kind == Kind::fiber)
             report_stack(task, found);
         *report = found;
         return true;
     }
+}
+
+bool stack_in_use(const Task &task, const Pool &pool, StackInUse *stack) noexcept {
+    const Phase phase = TaskWord::phase_of(task.word.look());
+    const Executor *executor = task.waits_on.load(sync::acquire);
+    if (phase == Phase::idle || task.kind != Kind::fiber || executor == nullptr || &executor->pool() != &pool)
+        return false;
+    stack->low = phase == Phase::running || task.sp == nullptr ? task.stack.low() : task.sp;
+    stack->high = task.stack.end();
+    return true;
 }
 
 const char *wait_text(WaitKind kind) noexcept {
@@ -176,7 +207,7 @@ void log_line(const TaskReport &report, int32_t code) noexcept {
         std::snprintf(object, sizeof object, " %#" PRIx64, report.object);
     if (report.holder != nullptr) {
         char name[80];
-        name_task(name, sizeof name, report.holder->kind, report.holder_id, report.holder_name);
+        name_task(name, sizeof name, report.holder_kind, report.holder_id, report.holder_name);
         std::snprintf(holder, sizeof holder, report.waits_for == WaitKind::join ? " %s" : ", held by %s", name);
     }
     base::log(MC_LOG_ERROR, code, "%s waits %s%s%s, for %" PRId64 " ms", who, wait_text(report.waits_for), object,

@@ -26,6 +26,7 @@ struct TaskReport {
     bool timed = false; // it will not wait for ever
     // Who holds what it waits for: the owner of a mutex, the writer of a lock, the microthread that it joins.
     const Task *holder = nullptr;
+    Kind holder_kind = Kind::fiber;
     uint64_t holder_id = 0;
     char holder_name[32] = {};
     // Of a microthread.
@@ -36,6 +37,14 @@ struct TaskReport {
 
 // False: the slot is free, or belongs to the library itself. with_stack: looks at its stack too, which costs system calls.
 bool report_task(const Task &task, TaskReport *report, bool with_stack) noexcept;
+
+// For a host's collector, which sees to it that tasks do not move meanwhile: the part of a microthread's stack that is in use,
+// registers included; all of it of one that runs. False: not a microthread of this pool.
+struct StackInUse {
+    const void *low = nullptr;
+    const void *high = nullptr;
+};
+bool stack_in_use(const Task &task, const Pool &pool, StackInUse *stack) noexcept;
 
 const char *wait_text(WaitKind kind) noexcept; // "to receive from channel"
 

@@ -154,6 +154,7 @@ void begin_foreign(ForeignThread &thread, Task &task) noexcept {
     task.kind = Kind::foreign;
     task.executor = nullptr;
     task.id = 0;
+    task.in_quiescence.store(0, sync::relaxed);
     thread.running = &task;
     thread.prng = base::Prng(static_cast<uint64_t>(sync::now_ns()) ^ reinterpret_cast<uintptr_t>(&thread));
     link_foreign(&task);
@@ -287,6 +288,25 @@ ThreadContext *attach(int32_t *status) noexcept {
     return thread;
 }
 
+void attach_service() noexcept {
+    if (default_pool() == nullptr)
+        return;
+    int32_t status = MC_OK;
+    sync::lock_guard guard(registry.mutex);
+    ThreadContext *thread = registry.ended ? nullptr : attach_foreign(&status);
+    if (thread == nullptr)
+        return;
+    thread->service = true;
+    thread->running->in_quiescence.store(1, sync::relaxed);
+    sync::set_thread_slot(thread);
+}
+
+// relaxed: while it is busy its caller's call is under way, and no world is closed for that reason alone.
+void note_service(bool busy) noexcept {
+    if (ThreadContext *thread = current(); thread != nullptr && thread->service)
+        thread->running->in_quiescence.store(busy ? 0 : 1, sync::relaxed);
+}
+
 namespace {
 
 // Under the registry's mutex: a foreign thread owns the runtime from now on.
@@ -313,7 +333,7 @@ ThreadContext *become_owner(ThreadContext *thread, int32_t *status) noexcept {
 ThreadContext *take_over(ThreadContext *thread, int32_t *status) noexcept {
     // relaxed: a hint, looked at again under the mutex. Whoever knows that the owner has ended (by having joined it, say)
     // reads 0; whoever can not know it may come as if before.
-    if (registry.owned.load(sync::relaxed) != 0)
+    if (registry.owned.load(sync::relaxed) != 0 || thread->service)
         return thread;
     sync::lock_guard guard(registry.mutex);
     return registry.owned.load(sync::relaxed) != 0 ? thread : become_owner(thread, status);
@@ -345,7 +365,7 @@ int32_t give_up_ownership(ThreadContext &thread) noexcept {
 
 } // namespace
 
-int32_t start_executors(ThreadContext &thread, uint32_t n) noexcept {
+int32_t start_executors(ThreadContext &thread, uint32_t n, const PoolOptions *options) noexcept {
     if (n > Pool::max_executors)
         return MC_E_LIMIT;
     if (thread.executor != nullptr && thread.executor->many())
@@ -362,7 +382,8 @@ int32_t start_executors(ThreadContext &thread, uint32_t n) noexcept {
     }
     if (n == 0) // only now: it takes more stack than a microthread may have
         n = std::min(base::usable_cpus(), Pool::max_executors);
-    const int32_t status = registry.pool->start(n);
+    const int32_t status =
+        options != nullptr && registry.pool->configure(*options) != MC_OK ? MC_E_NOMEM : registry.pool->start(n);
     if (status != MC_OK) {
         sync::lock_guard guard(registry.mutex);
         registry.owned.store(0, sync::relaxed); // the next call takes it over

@@ -26,6 +26,11 @@ inline ThreadContext &here_now() noexcept { return *current(); }
 // Null on failure, with the code in *status: MC_E_FORKED, MC_E_SHUTDOWN or MC_E_NOMEM.
 ThreadContext *attach(int32_t *status) noexcept;
 
+// A thread of the library's own, which acts for nobody but while it is busy: known from its start, never the owner. Without
+// memory, or a runtime, it stays unknown.
+void attach_service() noexcept;
+void note_service(bool busy) noexcept;
+
 // A known thread that needs the runtime: when the thread that owned it has ended, this one owns it from now on. Returns
 // the thread's context, which is another one then (the old one is gone: no call under way may use it any more); its own
 // when somebody else is the owner. Null, with the code in *status, when there is no owner and this thread can not be it:
@@ -71,8 +76,8 @@ Executor &executor_in(Pool &pool, ThreadContext &thread) noexcept;
 
 // Gives the default runtime n executors (0: one for each processor that the process may use) with threads of their own.
 // The caller, if it owned the runtime, is a foreign thread afterwards. MC_E_BUSY: it has executors already, microthreads
-// live, or another thread owns it. MC_E_CONTEXT: on a microthread. MC_E_LIMIT: n. MC_E_NOMEM, MC_E_SHUTDOWN.
-int32_t start_executors(ThreadContext &thread, uint32_t n) noexcept;
+// live, or another thread owns it. options: null keeps those it has. MC_E_CONTEXT: on a microthread. MC_E_LIMIT: n. MC_E_NOMEM, MC_E_SHUTDOWN.
+int32_t start_executors(ThreadContext &thread, uint32_t n, const PoolOptions *options = nullptr) noexcept;
 // Stops them; the caller owns the runtime from then on, with all microthreads that were left. MC_OK also when there were
 // none. MC_E_CONTEXT: on a microthread.
 int32_t stop_executors(ThreadContext &thread) noexcept;

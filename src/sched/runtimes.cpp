@@ -254,6 +254,8 @@ int32_t shutdown_runtime(ThreadContext &thread, uint64_t handle, int64_t deadlin
     sync::lock_guard lifecycle(lifecycle_mutex());
     if (is_exiting())
         return MC_E_SHUTDOWN;
+    if (!pool.close_blocking(deadline_ns))
+        return MC_E_TIMEDOUT;
     if (resolve(handle) == runtime && runtime->state == State::closing) {
         pool.stop();
         runtime->state = State::stopped;

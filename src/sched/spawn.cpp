@@ -2,7 +2,7 @@
 
 #include "base/guarded.hpp"
 #include "sched/group.hpp"
-#include "sched/pool.hpp"
+#include "sched/runtimes.hpp"
 #include "sched/task_state.hpp"
 
 #include <cinttypes>
@@ -186,6 +186,11 @@ int32_t spawn(ThreadContext *thread, Executor &executor, const SpawnRequest &req
     // Our own are counted when they begin: the caller, who lives, keeps the count above 0.
     if (here ? pool.closing() : !pool.admit_from_outside())
         return MC_E_SHUTDOWN;
+    if (!runtime_is(pool, request.runtime)) { // it was destroyed before we were admitted
+        if (!here)
+            pool.withdraw_from_outside();
+        return MC_E_STALE;
+    }
     Task *task = here ? task_slab().acquire(executor.task_cache()) : task_slab().acquire();
     if (task == nullptr) {
         if (!here)
@@ -193,11 +198,12 @@ int32_t spawn(ThreadContext *thread, Executor &executor, const SpawnRequest &req
         return MC_E_NOMEM;
     }
     int32_t status = MC_OK;
+    const uint64_t stack_size = request.stack_size != 0 ? request.stack_size : pool.options().stack_size;
     if (request.group != nullptr && !begin_inside(*task, *request.group->scope))
         status = MC_E_NOMEM;
     else
-        status = here ? executor.stack_cache().acquire(request.stack_size, &task->stack)
-                      : fiber::stack_acquire(request.stack_size, &task->stack);
+        status = here ? executor.stack_cache().acquire(stack_size, &task->stack)
+                      : fiber::stack_acquire(stack_size, &task->stack);
     if (status != MC_OK) {
         leave_all_scopes(*task);
         free_slot(*task, here ? &executor.task_cache() : nullptr);

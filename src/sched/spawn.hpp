@@ -13,12 +13,13 @@ struct SpawnRequest {
     int32_t (*returning)(void *) = nullptr; // one of the two
     void (*plain)(void *) = nullptr;
     void *argument = nullptr;
-    uint64_t stack_size = 0;
+    uint64_t stack_size = 0;    // 0: the runtime's
     const char *name = nullptr; // may be null
     bool run_at_once = false;   // out of turn, where the caller can switch
     bool pinned = false;        // stays with the executor that it is given to
     Priority priority = Priority::normal;
     Group *group = nullptr;      // of which it is a child, and counted already
+    uint64_t runtime = 0;        // that the caller named; 0: none
     mc_task_t *handle = nullptr; // null: detached
 };
 

@@ -36,6 +36,10 @@ inline void explore_pool_with_one_preemption(const char *name, const std::functi
 inline void start_many(uint32_t n) { mc::testing::check(start_executors(here(), n) == MC_OK, "not started"); }
 inline void stop_many() { mc::testing::check(stop_executors(here()) == MC_OK, "not stopped"); }
 
+inline bool wait_quiet(int64_t deadline_ns = MC_FOREVER) {
+    return default_pool()->wait_quiet(here(), Pool::Quiet::no_microthread, deadline_ns) == MC_OK;
+}
+
 // A microthread among many: goes where new ones go.
 template <class Body> mc_task_t spawn_one(Body body, bool pinned = false) {
     mc_task_t handle = 0;

@@ -57,14 +57,18 @@ void Wheel::push(Task *task, uint32_t forward) noexcept {
 // Under the lock, with this turn at its end.
 void Wheel::move_on() noexcept {
     for (uint32_t forward = 1; forward <= segments_; ++forward) {
-        Segment &next = at(position_ + forward);
-        if (next.empty())
+        if (at(position_ + forward).empty())
             continue;
-        position_ += forward;
-        turn_ = next;
-        next = Segment{};
-        return;
+        return turn_to(position_ + forward);
     }
+}
+
+// Under the lock.
+void Wheel::turn_to(uint64_t position) noexcept {
+    position_ = position;
+    Segment &segment = at(position);
+    turn_ = segment;
+    segment = Segment{};
 }
 
 // Under the lock.
@@ -81,6 +85,20 @@ Task *Wheel::take() noexcept {
     base::SpinGuard guard(lock_);
     if (turn_.empty())
         move_on();
+    return take_of_turn();
+}
+
+Task *Wheel::take_from_next() noexcept {
+    if (size() == 0)
+        return nullptr;
+    base::SpinGuard guard(lock_);
+    if (turn_.empty())
+        turn_to(position_ + 1);
+    return take_of_turn();
+}
+
+// Under the lock.
+Task *Wheel::take_of_turn() noexcept {
     if (Task *task = pop_stealable(turn_))
         return task;
     Task *task = turn_.pinned.pop();

@@ -48,6 +48,9 @@ public:
     void push(Task *task) noexcept { push(task, segments_); }
     // Null: empty, or thieves were faster.
     [[nodiscard]] Task *take() noexcept;
+    // The same between turns of other work: when this turn of the segment is over the wheel moves on by one segment only, and
+    // null says that nothing was there. So what is on the wheel of N segments waits for N turns of other work, if there is.
+    [[nodiscard]] Task *take_from_next() noexcept;
     // Not a pinned one. Null: there is none.
     [[nodiscard]] Task *steal() noexcept;
 
@@ -73,6 +76,8 @@ private:
 
     Segment &at(uint64_t position) noexcept { return ring_[position % segments_]; }
     void move_on() noexcept;
+    void turn_to(uint64_t position) noexcept;
+    Task *take_of_turn() noexcept;
     Task *pop_stealable(Segment &segment) noexcept;
 
     // immutable after set_segments
