@@ -41,23 +41,23 @@ enum {
 /* A task, at one moment. Fields are added at the end: struct_size says how many there are. */
 typedef struct mc_task_info {
     uint32_t struct_size;
-    uint32_t kind;                     /* MC_TASK_MICROTHREAD, MC_TASK_THREAD */
-    uint64_t id;                       /* of a microthread, from 1; 0 of a thread */
-    mc_task_t task;                    /* its handle, or 0: nobody can join it */
-    mc_runtime_t runtime;              /* 0: of no runtime */
-    char name[MC_NAME_BYTES];          /* csp_descr's, or that of its spawn */
-    uint32_t state;                    /* MC_TASK_RUNNING, ... */
-    uint32_t executor;                 /* where it runs or ran last; UINT32_MAX: nowhere */
-    uint32_t waits_for;                /* MC_WAIT_* of one that waits */
-    uint32_t timed;                    /* 1: its wait has a deadline */
-    uint64_t object;                   /* what it waits for */
-    char object_name[MC_NAME_BYTES];   /* csp_chdescr's, of a channel */
-    int64_t waited_ns;                 /* since when; late by up to 200 microseconds */
-    uint64_t holder;                   /* id of the microthread that holds what it waits for; 0: none, or a thread */
-    char holder_name[MC_NAME_BYTES];   /* its name */
-    uint64_t stack_bytes;              /* of a microthread: its size */
-    uint64_t stack_used;               /* what is in use, of one that does not run */
-    uint64_t stack_high;               /* most that was ever in use, at most: those that had the stack before count */
+    uint32_t kind;                   /* MC_TASK_MICROTHREAD, MC_TASK_THREAD */
+    uint64_t id;                     /* of a microthread, from 1; 0 of a thread */
+    mc_task_t task;                  /* its handle, or 0: nobody can join it */
+    mc_runtime_t runtime;            /* 0: of no runtime */
+    char name[MC_NAME_BYTES];        /* csp_descr's, or that of its spawn */
+    uint32_t state;                  /* MC_TASK_RUNNING, ... */
+    uint32_t executor;               /* where it runs or ran last; UINT32_MAX: nowhere */
+    uint32_t waits_for;              /* MC_WAIT_* of one that waits */
+    uint32_t timed;                  /* 1: its wait has a deadline */
+    uint64_t object;                 /* what it waits for */
+    char object_name[MC_NAME_BYTES]; /* csp_chdescr's, of a channel */
+    int64_t waited_ns;               /* since when; late by up to 200 microseconds */
+    uint64_t holder;                 /* id of the microthread that holds what it waits for; 0: none, or a thread */
+    char holder_name[MC_NAME_BYTES]; /* its name */
+    uint64_t stack_bytes;            /* of a microthread: its size */
+    uint64_t stack_used;             /* what is in use, of one that does not run */
+    uint64_t stack_high;             /* most that was ever in use, at most: those that had the stack before count */
 } mc_task_info;
 
 typedef void (*mc_task_info_fn)(void *user, const mc_task_info *info);

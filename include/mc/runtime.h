@@ -41,19 +41,21 @@ enum { MC_CORES_ANY = 0, MC_CORES_BIG = 1, MC_CORES_LITTLE = 2 };
 /* Everything may be 0. */
 typedef struct mc_runtime_options {
     uint32_t struct_size;
-    uint32_t flags;              /* MC_RUNTIME_* */
-    uint32_t executors;          /* 1 to MC_EXECUTORS_MAX; 0: one for each processor that the process may use */
-    uint32_t wheel_segments;     /* 1 to MC_WHEEL_SEGMENTS_MAX; 0: 1. With more, what has used up its quantum waits longer for
+    uint32_t flags;     /* MC_RUNTIME_* */
+    uint32_t executors; /* 1 to MC_EXECUTORS_MAX; 0: one for each processor that the process may use */
+    uint32_t
+        wheel_segments; /* 1 to MC_WHEEL_SEGMENTS_MAX; 0: 1. With more, what has used up its quantum waits longer for
                                     the next one while there is other work */
-    int64_t quantum_ns;          /* 10 microseconds to 1 second; 0: 1 ms */
+    int64_t quantum_ns; /* 10 microseconds to 1 second; 0: 1 ms */
     uint32_t quantum_reductions; /* calls to the library, 16 to 10^8; 0: 4,000 */
     uint32_t blocking_threads;   /* of mc_blocking_call, 1 to MC_BLOCKING_THREADS_MAX; 0: 64 */
     uint64_t stack_size;         /* of microthreads that ask for none; 0: MC_STACK_DEFAULT */
     uint64_t seed;               /* of the runtime's random choices; 0: another one each time */
     uint32_t affinity;           /* MC_AFFINITY_* */
     uint32_t cores;              /* MC_CORES_* */
-    void (*thread_start)(void *user, uint32_t executor); /* on each executor's thread, before it runs anything; may be NULL */
-    void (*thread_stop)(void *user, uint32_t executor);  /* and after the last; neither may wait */
+    void (*thread_start)(void *user,
+                         uint32_t executor); /* on each executor's thread, before it runs anything; may be NULL */
+    void (*thread_stop)(void *user, uint32_t executor); /* and after the last; neither may wait */
     void *user;
 } mc_runtime_options;
 #define MC_RUNTIME_OPTIONS_INIT                                                                                        \
@@ -134,14 +136,14 @@ MC_API int32_t mc_runtime_get_stats(mc_runtime_t rt, mc_runtime_stats *stats) MC
 
 typedef struct mc_executor_stats {
     uint32_t struct_size;
-    uint32_t load;    /* moving average of the tasks that run or are runnable there; 1024 is one; 0 while it sleeps */
-    int32_t cpu;      /* that its thread is pinned to, or -1 */
+    uint32_t load; /* moving average of the tasks that run or are runnable there; 1024 is one; 0 while it sleeps */
+    int32_t cpu;   /* that its thread is pinned to, or -1 */
     uint32_t reserved;
-    uint64_t begun;   /* microthreads */
+    uint64_t begun; /* microthreads */
     uint64_t ended;
     uint64_t turns;
-    uint64_t queued;  /* runnable and not running */
-    int64_t turn_ns;  /* moving average of how long a turn takes while it works */
+    uint64_t queued; /* runnable and not running */
+    int64_t turn_ns; /* moving average of how long a turn takes while it works */
 } mc_executor_stats;
 #define MC_EXECUTOR_STATS_INIT                                                                                         \
     { (uint32_t)sizeof(mc_executor_stats), 0, 0, 0, 0, 0, 0, 0, 0 }

@@ -3,13 +3,13 @@
 
 #include "abi/call.hpp"
 #include "abi/spawn_options.hpp"
+#include "base/guarded.hpp"
 #include "fiber/overflow.hpp"
+#include "inspect/snapshot.hpp"
 #include "sched/executor.hpp"
+#include "sched/report.hpp"
 #include "sched/spawn.hpp"
 #include "sched/switch.hpp"
-#include "sched/report.hpp"
-#include "inspect/snapshot.hpp"
-#include "base/guarded.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -30,7 +30,8 @@ template <class Number> bool choose(Number given, Number usual, Number least, Nu
 }
 
 // The runtime's options, with defaults for what is 0.
-int32_t read_runtime_options(const mc_runtime_options *given, mc_runtime_options *known, PoolOptions *options) noexcept {
+int32_t read_runtime_options(const mc_runtime_options *given, mc_runtime_options *known,
+                             PoolOptions *options) noexcept {
     *known = MC_RUNTIME_OPTIONS_INIT;
     const int32_t status = given == nullptr ? MC_OK : mc::abi::read_options(given, known);
     if (status != MC_OK)
@@ -92,9 +93,8 @@ int32_t mc_runtime_create(const mc_runtime_options *options, mc_runtime_t *out) 
         status = mc_overflow_report(1);
     if (status != MC_OK)
         return status;
-    return (known.flags & MC_RUNTIME_DEFAULT) != 0
-               ? mc::sched::start_default(*thread, chosen, known.executors, out)
-               : mc::sched::create_runtime(chosen, known.executors, out);
+    return (known.flags & MC_RUNTIME_DEFAULT) != 0 ? mc::sched::start_default(*thread, chosen, known.executors, out)
+                                                   : mc::sched::create_runtime(chosen, known.executors, out);
 }
 
 int32_t mc_runtime_start(mc_runtime_t rt) noexcept {
@@ -132,9 +132,8 @@ int32_t mc_runtime_add_executor(mc_runtime_t rt) noexcept {
 }
 
 int32_t mc_runtime_wait_quiescent(mc_runtime_t rt, int64_t deadline_ns) noexcept {
-    return mc::abi::with_waiting_thread(deadline_ns, [=](ThreadContext &thread) {
-        return mc::sched::wait_quiescent(thread, rt, deadline_ns);
-    });
+    return mc::abi::with_waiting_thread(
+        deadline_ns, [=](ThreadContext &thread) { return mc::sched::wait_quiescent(thread, rt, deadline_ns); });
 }
 
 int32_t mc_runtime_hold(mc_runtime_t rt) noexcept {
@@ -145,9 +144,7 @@ int32_t mc_runtime_hold(mc_runtime_t rt) noexcept {
 }
 
 int32_t mc_runtime_release(mc_runtime_t rt) noexcept {
-    return with_runtime(rt, [](ThreadContext &, Pool &) {
-        return mc::sched::release_world() ? MC_OK : MC_E_PERM;
-    });
+    return with_runtime(rt, [](ThreadContext &, Pool &) { return mc::sched::release_world() ? MC_OK : MC_E_PERM; });
 }
 
 int32_t mc_runtime_get_stats(mc_runtime_t rt, mc_runtime_stats *stats) noexcept {

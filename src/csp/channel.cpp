@@ -3,6 +3,7 @@
 #include "base/alloc.hpp"
 #include "csp/elements.hpp"
 #include "csp/timer_source.hpp"
+#include "sched/report.hpp"
 
 #include <cstring>
 #include <new>
@@ -222,6 +223,24 @@ bool Channel::set_name(const char *text) noexcept {
     std::strncpy(name_, text == nullptr ? "" : text, sizeof name_ - 1);
     return true;
 }
+
+void Channel::copy_name(char (&to)[32]) noexcept {
+    base::SpinGuard guard(lock_);
+    std::memcpy(to, name_, sizeof to);
+}
+
+namespace {
+
+// For reports: what a task waits for is one of our slots, which stay channels.
+void name_channel(uint64_t object, char *buf) noexcept {
+    char name[32];
+    reinterpret_cast<Channel *>(object)->copy_name(name);
+    std::memcpy(buf, name, sizeof name);
+}
+
+[[maybe_unused]] const bool named = (sched::set_channel_namer(name_channel), true);
+
+} // namespace
 
 // Whoever was in the middle of something is not there. Elements and timer may be half changed, so they are leaked.
 void Channel::leave_behind() noexcept {

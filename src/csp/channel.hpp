@@ -142,6 +142,7 @@ public:
     Transfer transfer() const noexcept { return transfer_; }
 
     bool set_name(const char *text) noexcept; // false: released
+    void copy_name(char (&to)[32]) noexcept;
 
     // Channels with this end alive, the library's own excepted.
     static int count(Side side) noexcept;

@@ -19,7 +19,8 @@ using sched::WaitKind;
 
 static_assert(MC_TASK_RUNNABLE == static_cast<int>(TaskState::runnable) &&
               MC_TASK_WAITING == static_cast<int>(TaskState::waiting));
-static_assert(MC_WAIT_CHOICE == static_cast<int>(WaitKind::choice) && MC_WAIT_MUTEX == static_cast<int>(WaitKind::mutex) &&
+static_assert(MC_WAIT_CHOICE == static_cast<int>(WaitKind::choice) &&
+              MC_WAIT_MUTEX == static_cast<int>(WaitKind::mutex) &&
               MC_WAIT_GROUP == static_cast<int>(WaitKind::group) &&
               MC_WAIT_BLOCKING_CALL == static_cast<int>(WaitKind::blocking_call));
 
@@ -113,9 +114,9 @@ namespace {
 
 constexpr const char *kinds[] = {"microthread", "thread"};
 constexpr const char *states[] = {"running", "runnable", "waiting"};
-constexpr const char *waits[] = {"none",      "sleep",      "send",      "receive",    "choice", "join",
-                                 "operation", "mutex",      "request",   "semaphore",  "waitgroup", "once",
-                                 "condition", "read_lock",  "write_lock", "group",     "quiescence", "blocking_call"};
+constexpr const char *waits[] = {"none",      "sleep",     "send",       "receive",   "choice",     "join",
+                                 "operation", "mutex",     "request",    "semaphore", "waitgroup",  "once",
+                                 "condition", "read_lock", "write_lock", "group",     "quiescence", "blocking_call"};
 static_assert(sizeof waits / sizeof *waits == MC_WAIT_BLOCKING_CALL + 1);
 
 // What the writer writes to: pieces go to the caller's function as the buffer fills.
@@ -161,7 +162,12 @@ using Writer = rapidjson::Writer<Pieces, rapidjson::UTF8<>, rapidjson::UTF8<>, M
 // The length of a well-formed sequence at text (RFC 3629), or 0.
 size_t utf8_sequence(const unsigned char *text, size_t left) noexcept {
     const unsigned first = text[0];
-    const size_t length = first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
+    const size_t length = first < 0x80   ? 1
+                          : first < 0xc2 ? 0
+                          : first < 0xe0 ? 2
+                          : first < 0xf0 ? 3
+                          : first < 0xf5 ? 4
+                                         : 0;
     if (length > left)
         return 0;
     for (size_t i = 1; i < length; ++i)

@@ -23,8 +23,7 @@ void write_json(sched::Pool *pool, int64_t min_waited_ns, mc_write_fn write, voi
 
 bool describe(const sched::Task &task, uint64_t runtime, int64_t min_waited_ns, mc_task_info *info) noexcept;
 
-template <class Visit>
-void for_each_task_info(const sched::Pool *pool, int64_t min_waited_ns, Visit visit) noexcept {
+template <class Visit> void for_each_task_info(const sched::Pool *pool, int64_t min_waited_ns, Visit visit) noexcept {
     const uint64_t runtime = pool == nullptr ? 0 : pool->handle();
     sched::for_each_task([&](const sched::Task &task) {
         mc_task_info info;

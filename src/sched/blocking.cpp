@@ -67,7 +67,8 @@ int32_t BlockingPool::call(ThreadContext &thread, Function fn, void *user, int64
     if (status != MC_OK)
         return status;
     Job job(fn, user, thread.running);
-    (void)calls_.fetch_add(1, sync::relaxed); // relaxed: who looks holds our executor asleep, or counts us as one that runs
+    (void)calls_.fetch_add(
+        1, sync::relaxed); // relaxed: who looks holds our executor asleep, or counts us as one that runs
     status = submit(job);
     if (status == MC_OK)
         status = wait_for(thread, job, deadline_ns, scope);

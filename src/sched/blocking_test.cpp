@@ -626,7 +626,7 @@ Test(Blocking, threads_that_ended_are_joined) {
         cr_assert_eq(call(pool, [] { return 0; }), MC_OK);
         until([&] { return sync::thread_count() == threads; });
     }
-    cr_assert_leq(allocations.load(sync::relaxed) - before, 2u);
+    cr_assert_leq(allocations.load(sync::relaxed) - before, 2u + 10u); // each is known, by a context of its own
     cr_assert(pool.close(MC_FOREVER));
 }
 

@@ -261,11 +261,11 @@ private:
     uint64_t watched_turn_ = 0;    // the turn that ran at the last poll
     int64_t watched_since_ns_ = 0; // the first poll in it
     int64_t wheel_turned_ns_ = 0;
-    uint64_t measured_turns_ = 0;  // at the last poll that measured
-    int64_t measured_ns_ = 0;      // its time; 0: it slept since
-    bool got_up_ = false;        // slept, and has not run anything since
-    int64_t linger_ns_ = 25'000; // how long to linger; shrinks while that does not pay
-    Sleeper sleeper_;            // see thread_bed.hpp
+    uint64_t measured_turns_ = 0; // at the last poll that measured
+    int64_t measured_ns_ = 0;     // its time; 0: it slept since
+    bool got_up_ = false;         // slept, and has not run anything since
+    int64_t linger_ns_ = 25'000;  // how long to linger; shrinks while that does not pay
+    Sleeper sleeper_;             // see thread_bed.hpp
     sync::thread own_thread_;
 
     // any thread

@@ -21,8 +21,8 @@ public:
     int32_t first_error = MC_OK;
     // immutable while it is in use
     Scope *scope = nullptr;
-    Pool *pool = nullptr;    // where its children run
-    uint64_t runtime = 0;    // of which it was when the group was made
+    Pool *pool = nullptr; // where its children run
+    uint64_t runtime = 0; // of which it was when the group was made
 
     bool busy() const noexcept { return children != 0; }
 };

@@ -125,7 +125,7 @@ void Pool::stop() noexcept {
         at(i).join_thread();
     (void)sync::dekker_publish(many_, uint32_t{0}); // 3: Dekker, with wake_from_outside
     (void)sync::dekker_publish(live_, uint32_t{1});
-    wake_quiet_waiters(); // who registers after this reads many
+    wake_quiet_waiters();            // who registers after this reads many
     for (uint32_t i = 0; i < n; ++i) // 4
         at(i).give_tasks_to(first());
     first().expect_strays();

@@ -284,11 +284,10 @@ void report_deadlock() noexcept {
 }
 
 void report_what_is_left(Pool &pool) noexcept {
-    base::log(MC_LOG_ERROR, MC_E_TIMEDOUT, "a runtime could not be shut down in time: %" PRIu64 " microthreads are left",
-              pool.microthreads());
-    log_tasks(MC_E_TIMEDOUT, [&](const TaskReport &report) {
-        return report.kind == Kind::fiber && report.runtime == pool.handle();
-    });
+    base::log(MC_LOG_ERROR, MC_E_TIMEDOUT,
+              "a runtime could not be shut down in time: %" PRIu64 " microthreads are left", pool.microthreads());
+    log_tasks(MC_E_TIMEDOUT,
+              [&](const TaskReport &report) { return report.kind == Kind::fiber && report.runtime == pool.handle(); });
 }
 
 } // namespace mc::sched
