@@ -197,6 +197,8 @@ __attribute__((noinline)) void BlockingPool::start_thread() noexcept {
     Worker *worker = unused_worker();
     const bool started = worker != nullptr && worker->thread.start(thread_entry, worker);
     errno = saved;
+    if (started)
+        sync::note_write(&worker->thread); // start() writes until it returns
     Worker *sleeper = nullptr;
     lock_.lock();
     if (started) {
@@ -307,6 +309,7 @@ void BlockingPool::join_ended() noexcept {
         lock_.unlock();
         if (worker == nullptr)
             return;
+        sync::note_read(&worker->thread);
         worker->thread.join();
         lock_.lock();
         spare_.push_front(worker);

@@ -70,7 +70,8 @@ public:
     // run, once, with MC_OK (*result, which may be null, is what it returned) and MC_E_CRASHED (it threw, which was logged);
     // it never does with MC_E_CANCELED, MC_E_TIMEDOUT, MC_E_SHUTDOWN (the pool closes), MC_E_NOMEM (no thread could be
     // started and there is none) and MC_E_CONTEXT. What fn leaves behind of the library's (scopes entered, mutexes, epochs
-    // pinned) ends with it, as at a microthread's end. errno is as before.
+    // pinned) ends with it, as at a microthread's end. errno is as before. Where a thread is started for it, a call takes 1 KB of
+    // stack; 4 KB the first time, if the dynamic linker binds that late.
     int32_t call(ThreadContext &thread, Function fn, void *user, int64_t deadline_ns, Scope *scope,
                  int32_t *result) noexcept;
 

@@ -51,6 +51,8 @@ struct Caller {
     sync::atomic<uint32_t> runs{0};
 };
 
+int64_t short_ns() { return 100 * (1 + static_cast<int64_t>(choose(10))); }
+
 void close_all(BlockingPool &pool) {
     check(pool.close(MC_FOREVER), "threads are left");
     const BlockingPool::Counts counts = pool.counts();
@@ -60,7 +62,7 @@ void close_all(BlockingPool &pool) {
 } // namespace
 
 // Goal: one caller, one thread: each sees what the other did, whoever is faster, and nobody hangs; also when the thread
-// lies down, or ends, between two calls.
+// lies down, or ends, between two calls. Nor does the caller get a second one when the first has yet to lie down.
 Test(BlockingSys, a_call_against_its_thread, .timeout = 120) {
     expect_pass({.name = "BlockingSys/a_call_against_its_thread", .preemptions = 2, .stale = 1, .timeouts = 0}, [] {
         BlockingPool pool(1, MC_FOREVER);
@@ -70,10 +72,11 @@ Test(BlockingSys, a_call_against_its_thread, .timeout = 120) {
         caller.check_runs(1);
     });
     expect_pass({.name = "BlockingSys/a_call_against_its_thread", .search = Search::seeds, .seeds = 6'000}, [] {
-        BlockingPool pool(1, 200 * (1 + choose(6)));
+        BlockingPool pool(2, choose(2) == 0 ? MC_FOREVER : short_ns());
         Caller caller(pool);
         for (int i = 0; i < 3; ++i) {
             check(caller.make() == MC_OK, "not run");
+            check(pool.counts().threads <= 1, "one is enough");
             for (unsigned pause = choose(20); pause > 0; --pause)
                 sync::thread_yield();
         }
@@ -110,7 +113,7 @@ Test(BlockingSys, a_call_against_its_deadline, .timeout = 120) {
     const auto body = [] {
         BlockingPool pool(1, MC_FOREVER);
         Caller caller(pool);
-        const int64_t deadline_ns = sync::now_ns() + (mc::testing::systematic ? 100 * (1 + choose(10)) : 100'000);
+        const int64_t deadline_ns = sync::now_ns() + (mc::testing::systematic ? short_ns() : 100'000);
         const int32_t status = caller.make(nullptr, deadline_ns);
         check(status == MC_OK || status == MC_E_TIMEDOUT, "status %d", status);
         check(status == MC_OK || sync::now_ns() >= deadline_ns, "too early");
@@ -159,7 +162,7 @@ Test(BlockingSys, closing_with_a_deadline, .timeout = 120) {
         sync::atomic<uint32_t> status{1};
         {
             Thread calls([&] { status.store(static_cast<uint32_t>(caller.make()), sync::release); }, "caller");
-            if (pool.close(sync::now_ns() + 100 * (1 + choose(10))))
+            if (pool.close(sync::now_ns() + short_ns()))
                 check(pool.counts().threads == 0, "a thread is left");
             else
                 close_all(pool);
@@ -173,7 +176,7 @@ Test(BlockingSys, closing_with_a_deadline, .timeout = 120) {
 Test(BlockingSys, callers_share_threads, .timeout = 120) {
     const auto body = [] {
         const uint32_t most = 1 + choose(2);
-        BlockingPool pool(most, choose(2) == 0 ? MC_FOREVER : 100 * (1 + choose(10)));
+        BlockingPool pool(most, choose(2) == 0 ? MC_FOREVER : short_ns());
         Caller first(pool, 1), second(pool, 2);
         Scope scope;
         int32_t status = 1;
@@ -195,7 +198,7 @@ Test(BlockingSys, callers_share_threads, .timeout = 120) {
 // Goal: all at once: two callers, a cancellation, a close.
 Test(BlockingSys, callers_a_cancellation_and_closing, .timeout = 120) {
     const auto body = [] {
-        BlockingPool pool(1 + choose(2), choose(2) == 0 ? MC_FOREVER : 100 * (1 + choose(10)));
+        BlockingPool pool(1 + choose(2), choose(2) == 0 ? MC_FOREVER : short_ns());
         Caller first(pool, 1), second(pool, 2);
         Scope scope;
         int32_t one_status = 1, two_status = 1;
