@@ -44,8 +44,10 @@ Test(Main, closed_world_is_a_deadlock, .timeout = 20) {
             cr_assert_eq(mc_recv_n(elements, &value, 1, &done), MC_E_DEADLOCK);
             cr_assert_eq(mc_join(task, MC_FOREVER, &value), MC_E_DEADLOCK);
             cr_assert(value == -5 && done == 99);
+            const int before = world.log.count(MC_E_DEADLOCK); // the first one had its report
+            cr_assert_gt(before, 0);
             csp_sleep_until(MC_FOREVER);
-            cr_assert_eq(world.log.count(MC_E_DEADLOCK), ++world.expected_lines);
+            cr_assert_gt(world.log.count(MC_E_DEADLOCK), before);
             int message = 3;
             cr_assert_eq(mc_send(elements, &message), MC_OK);
             cr_assert_eq(mc_send(elements, &message), MC_E_DEADLOCK);

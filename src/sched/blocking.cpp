@@ -362,4 +362,12 @@ BlockingPool::Counts BlockingPool::counts() noexcept {
     return Counts{queued_, running_count_, threads_};
 }
 
+void BlockingPool::reopen(uint32_t max_threads) noexcept {
+    MC_INVARIANT(max_threads > 0, max_threads);
+    base::SpinGuard guard(lock_);
+    MC_INVARIANT(unjoined_ == 0 && queue_.empty(), unjoined_);
+    max_threads_ = max_threads;
+    closing_ = false;
+}
+
 } // namespace mc::sched

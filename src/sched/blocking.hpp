@@ -104,6 +104,8 @@ public:
     // run in between. The end of a thread runs the program's thread-local destructors, which may outlast the deadline; it
     // takes the registry's mutex, so that must not be held.
     bool close(int64_t deadline_ns) noexcept;
+    // After close() has said true, with no call under way: as new.
+    void reopen(uint32_t max_threads) noexcept;
 
 private:
     enum class State : uint8_t { queued, running, done };
@@ -164,8 +166,8 @@ private:
     Worker *call_sleeper_if_needed() noexcept { return queued_ > searching_ ? call_sleeper() : nullptr; }
     void half_of_end(Worker &worker) noexcept;
 
-    // immutable
-    const uint32_t max_threads_;
+    // immutable while it is open
+    uint32_t max_threads_;
     const int64_t idle_ns_;
 
     base::Spinlock lock_;

@@ -21,6 +21,10 @@ struct Condition : Primitive<Condition> {
     base::List<Waiter> waiters;
 
     bool busy() const noexcept { return !waiters.empty(); }
+    void forget() noexcept {
+        Primitive::forget();
+        new (&waiters) base::List<Waiter>();
+    }
 };
 
 int32_t create_condition(uint64_t *out) noexcept;

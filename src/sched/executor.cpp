@@ -3,6 +3,7 @@
 #include "base/alloc.hpp"
 #include "base/assert.hpp"
 #include "sched/pool.hpp"
+#include "sched/report.hpp"
 #include "sched/runtime.hpp"
 #include "sched/switch.hpp"
 
@@ -390,6 +391,7 @@ void Executor::sleep_alone() noexcept {
     if (until == INT64_MAX && owner_waits_for_ever()) {
         closed_looks_ = world_is_closed(*this) ? closed_looks_ + 1 : 0;
         if (closed_looks_ >= closed_looks_needed) {
+            report_deadlock_now_and_then();
             (void)claim_and_wake(owner_, TaskWord::epoch_of(owner_->word.look()), WakeReason::deadlock, 0);
             return;
         }

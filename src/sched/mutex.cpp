@@ -6,6 +6,7 @@
 #include "sched/switch.hpp"
 
 #include <algorithm>
+#include <new>
 
 namespace mc::sched {
 namespace {
@@ -273,6 +274,18 @@ int32_t lock_all(ThreadContext &thread, const uint64_t *handles, uint32_t count,
     if (sorted != inline_copies)
         base::deallocate_array(sorted, count);
     return status;
+}
+
+void leave_mutexes_behind() noexcept {
+    mutex_slab().after_fork();
+    for (uint32_t i = 0; i < mutex_slab().carved(); ++i) {
+        Mutex *mutex = mutex_slab().at(i);
+        if (mutex->generation.load(sync::relaxed) % 2 == 1)
+            (void)base::retire_handle(mutex);
+        mutex->word_.store(0, sync::relaxed);
+        new (&mutex->wait_lock_) base::Spinlock();
+        new (&mutex->waiting_) WaitList();
+    }
 }
 
 } // namespace mc::sched

@@ -98,7 +98,7 @@ public:
     }
 
 private:
-    friend void leave_primitives_behind() noexcept;
+    friend void leave_mutexes_behind() noexcept;
 
     static constexpr uint64_t waiters = 1;
     static constexpr uint64_t dead = 2;
@@ -153,6 +153,7 @@ inline Mutex *mutex_at(uint64_t handle) noexcept {
 
 int32_t create_mutex(uint32_t policy, uint64_t *out) noexcept;
 int32_t destroy_mutex(uint64_t handle) noexcept;
+void leave_mutexes_behind() noexcept; // in a forked child
 
 // All of them or none, in the order of their handles, whatever order they are given in; unlocked in reverse when one of
 // them can not be locked.

@@ -39,6 +39,9 @@ int32_t Pool::configure(const PoolOptions &options) noexcept {
     for (uint32_t i = 0, made = made_.load(sync::relaxed); i < made; ++i)
         if (!at(i).set_wheel_segments(options.wheel_segments))
             return MC_E_NOMEM; // those before it have theirs already, which does no harm: each wheel knows its own number
+    if (BlockingPool *blocking = blocking_if_used(); blocking != nullptr && closed_blocking_)
+        blocking->reopen(options.blocking_threads);
+    closed_blocking_ = false;
     options_ = options;
     return MC_OK;
 }
@@ -318,14 +321,11 @@ BlockingPool *Pool::blocking() noexcept {
 }
 
 bool Pool::close_blocking(int64_t deadline_ns) noexcept {
-    BlockingPool *blocking = blocking_.load(sync::acquire);
+    BlockingPool *blocking = blocking_if_used();
     if (blocking == nullptr)
         return true;
-    if (!blocking->close(deadline_ns))
-        return false;
-    blocking_.store(nullptr, sync::relaxed);
-    base::destroy(blocking);
-    return true;
+    closed_blocking_ = true;
+    return blocking->close(deadline_ns); // it stays, for whoever looks at it
 }
 
 // --- ending ---

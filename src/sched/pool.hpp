@@ -198,6 +198,8 @@ private:
     // immutable
     const DriverSource &drivers_;
     Reclaimer &reclaimer_;
+    // guarded by the lifecycle mutex
+    bool closed_blocking_ = false;
     // immutable while it runs or anything is in it
     PoolOptions options_;
     base::Placement placement_;

@@ -11,12 +11,18 @@
 #include <mc/base.h>
 
 #include <cstdint>
+#include <new>
 
 namespace mc::sched {
 
 template <class T> struct Primitive : base::SlabItem<T>, base::HandleItem {
     base::Spinlock lock;
     WaitList waiting; // guarded by lock
+
+    void forget() noexcept { // see leave_behind
+        new (&lock) base::Spinlock();
+        new (&waiting) WaitList();
+    }
 };
 
 // T::kind is its handle kind, T::wait_kind what a report says of those that wait for it.
@@ -90,6 +96,17 @@ int32_t wait_for(ThreadContext &thread, T &item, Waiting &waiting, int64_t deadl
     item.lock.unlock();
     WaitList::wake_all(taken);
     return status_of(reason);
+}
+
+// In a forked child that begins anew: the handles of before are stale, and nobody waits.
+template <class T> void leave_behind() noexcept {
+    slab_of<T>().after_fork();
+    for (uint32_t i = 0; i < slab_of<T>().carved(); ++i) {
+        T *item = slab_of<T>().at(i);
+        if (item->generation.load(sync::relaxed) % 2 == 1)
+            (void)base::retire_handle(item);
+        item->forget();
+    }
 }
 
 } // namespace mc::sched

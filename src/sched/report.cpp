@@ -283,6 +283,14 @@ void report_deadlock() noexcept {
         log_cycle(cycle);
 }
 
+void report_deadlock_now_and_then() noexcept {
+    static constinit sync::atomic<int64_t> last_ns{INT64_MIN / 2};
+    const int64_t now = sync::now_ns();
+    int64_t last = last_ns.load(sync::relaxed);
+    if (now - last >= MC_SEC && last_ns.compare_exchange_strong(last, now, sync::relaxed, sync::relaxed))
+        report_deadlock();
+}
+
 void report_what_is_left(Pool &pool) noexcept {
     base::log(MC_LOG_ERROR, MC_E_TIMEDOUT,
               "a runtime could not be shut down in time: %" PRIu64 " microthreads are left", pool.microthreads());

@@ -54,6 +54,8 @@ void set_channel_namer(NameObject name) noexcept;
 
 // To the log: every task that waits, what for, since when, who holds it, and the cycle if there is one.
 void report_deadlock() noexcept;
+// The same, at most once a second: for a program to which deadlocks are an answer like any other.
+void report_deadlock_now_and_then() noexcept;
 // To the log: every microthread of the pool, and the jobs of its blocking calls.
 void report_what_is_left(Pool &pool) noexcept;
 

@@ -217,6 +217,7 @@ void begin_anew() noexcept {
         if (task.generation.load(sync::relaxed) % 2 == 1)
             (void)base::retire_handle(&task);
     });
+    leave_states_behind();
     leave_runtimes_behind();
     leave_reclaimer_behind();
     holds.store(0, sync::relaxed);

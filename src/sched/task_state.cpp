@@ -2,8 +2,11 @@
 
 #include "base/alloc.hpp"
 #include "base/guarded.hpp"
+#include "sched/condition.hpp"
+#include "sched/group.hpp"
 #include "sched/mutex.hpp"
 #include "sched/scope.hpp"
+#include "sched/semaphore.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -139,6 +142,26 @@ void end_task_state(Task &task) noexcept {
         drop_locals(task);
     Mutex::release_held(task);
     leave_all_scopes(task);
+}
+
+void leave_states_behind() noexcept {
+    for_each_task([](Task &task) {
+        task.scope = nullptr;
+        task.entries = nullptr;
+        task.group = nullptr;
+        task.locals = nullptr;
+        task.held.store(nullptr, sync::relaxed);
+        task.in_quiescence.store(0, sync::relaxed);
+    });
+    leave_scopes_behind();
+    leave_mutexes_behind();
+    leave_behind<Group>();
+    leave_behind<Semaphore>();
+    leave_behind<WaitGroup>();
+    leave_behind<Once>();
+    leave_behind<Condition>();
+    leave_behind<RwLock>();
+    leave_behind<LocalKey>();
 }
 
 } // namespace mc::sched

@@ -11,6 +11,8 @@ struct LocalKey : base::SlabItem<LocalKey>, base::HandleItem {
     static constexpr base::HandleKind kind = base::HandleKind::local;
     base::Spinlock lock;
     void (*drop)(void *) = nullptr; // guarded by lock; may be null
+
+    void forget() noexcept { new (&lock) base::Spinlock(); } // see leave_behind
 };
 
 int32_t create_local(void (*drop)(void *), uint64_t *out) noexcept;
@@ -24,5 +26,9 @@ inline bool has_state(const Task &task) noexcept {
 // Drops the values, which calls users, with no lock held; gives back the mutexes, whose next owners learn of it; leaves the
 // scopes.
 void end_task_state(Task &task) noexcept;
+
+// In a forked child that begins anew: what tasks had is left behind, and every handle of a scope, a group, a key or a
+// primitive is stale.
+void leave_states_behind() noexcept;
 
 } // namespace mc::sched
