@@ -209,9 +209,91 @@ static int step_thread(void) {
     return ok;
 }
 
+/* Scopes, values, a group with a child. */
+static int step_scopes(void) {
+    mc_scope_t scope = 0;
+    mc_group_t group = 0;
+    mc_local_t key = 0;
+    int32_t error = 1;
+    int ok = !failed_cleanly(mc_scope_create(MC_FOREVER, &scope));
+    if (ok) {
+        ok = !failed_cleanly(mc_scope_enter(scope));
+        CHECK_EQ(mc_scope_self(), ok ? scope : 0);
+        if (ok && !failed_cleanly(mc_group_create(0, MC_FOREVER, &group))) {
+            ok = !failed_cleanly(mc_group_spawn(group, five, NULL, NULL));
+            CHECK_EQ(mc_group_wait(group, MC_FOREVER, &error), MC_OK);
+            CHECK_EQ(error, 0);
+            CHECK_EQ(mc_group_destroy(group), MC_OK);
+        } else {
+            CHECK_EQ(group, 0);
+            ok = 0;
+        }
+        if (mc_scope_self() != 0)
+            CHECK_EQ(mc_scope_leave(), MC_OK);
+        CHECK_EQ(mc_scope_destroy(scope), MC_OK);
+    }
+    if (!ok || failed_cleanly(mc_local_create(NULL, &key)))
+        return 0;
+    ok = !failed_cleanly(mc_local_set(key, &scope));
+    CHECK(mc_local_get(key) == (ok ? (void *)&scope : NULL));
+    CHECK_EQ(mc_local_destroy(key), MC_OK);
+    return ok;
+}
+
+static int step_primitives(void) {
+    uint64_t made[6] = {0};
+    int ok = !failed_cleanly(mc_mutex_create(0, &made[0])) && !failed_cleanly(mc_semaphore_create(0, &made[1])) &&
+             !failed_cleanly(mc_waitgroup_create(0, &made[2])) && !failed_cleanly(mc_once_create(&made[3])) &&
+             !failed_cleanly(mc_cond_create(&made[4])) && !failed_cleanly(mc_rwlock_create(&made[5]));
+    if (ok) { /* using them allocates nothing, but for locking many at once */
+        unsigned long before = heap.calls;
+        CHECK_EQ(mc_mutex_lock_all(made, 1, MC_FOREVER), MC_OK);
+        CHECK_EQ(mc_cond_wait(made[4], made[0], MC_NOW), MC_E_TIMEDOUT);
+        CHECK_EQ(mc_mutex_unlock(made[0]), MC_OK);
+        CHECK_EQ(mc_semaphore_acquire(made[1], 1, MC_NOW), MC_E_TIMEDOUT);
+        CHECK_EQ(heap.calls, before);
+    }
+    CHECK_EQ(mc_mutex_destroy(made[0]), made[0] == 0 ? MC_E_STALE : MC_OK);
+    CHECK_EQ(mc_semaphore_destroy(made[1]), made[1] == 0 ? MC_E_STALE : MC_OK);
+    CHECK_EQ(mc_waitgroup_destroy(made[2]), made[2] == 0 ? MC_E_STALE : MC_OK);
+    CHECK_EQ(mc_once_destroy(made[3]), made[3] == 0 ? MC_E_STALE : MC_OK);
+    CHECK_EQ(mc_cond_destroy(made[4]), made[4] == 0 ? MC_E_STALE : MC_OK);
+    CHECK_EQ(mc_rwlock_destroy(made[5]), made[5] == 0 ? MC_E_STALE : MC_OK);
+    return ok;
+}
+
+static int32_t call_five(void *result) { return mc_blocking_call(five, NULL, (int32_t *)result); }
+
+/* A runtime with an executor, and a blocking call in it. */
+static int step_runtime(void) {
+    mc_runtime_options options = MC_RUNTIME_OPTIONS_INIT;
+    mc_runtime_t runtime = 0;
+    mc_task_t task = 0;
+    int32_t result = 0, five_of_it = 0;
+    options.executors = 1;
+    options.wheel_segments = 4;
+    if (failed_cleanly(mc_runtime_create(&options, &runtime))) {
+        CHECK_EQ(runtime, 0);
+        return 0;
+    }
+    int ok = !failed_cleanly(mc_runtime_start(runtime));
+    if (ok)
+        ok = !failed_cleanly(mc_spawn(runtime, call_five, &five_of_it, NULL, &task));
+    if (ok) {
+        CHECK_EQ(mc_join(task, MC_FOREVER, &result), MC_OK);
+        ok = !failed_cleanly(result);
+        CHECK_EQ(five_of_it, ok ? 5 : 0);
+    }
+    CHECK_EQ(mc_runtime_shutdown(runtime, MC_FOREVER), MC_OK);
+    CHECK_EQ(mc_runtime_destroy(runtime), MC_OK);
+    return ok;
+}
+
+enum { STEPS = 10 };
+
 static int work(void) {
-    int steps =
-        step_spawn() + step_csp_spawn() + step_csp_chan() + step_elements() + step_timer() + step_alt() + step_thread();
+    int steps = step_spawn() + step_csp_spawn() + step_csp_chan() + step_elements() + step_timer() + step_alt() +
+                step_thread() + step_scopes() + step_primitives() + step_runtime();
     CHECK_EQ(csp__internal__channel_count(0), 0);
     CHECK_EQ(csp__internal__channel_count(1), 0);
     return steps;
@@ -234,15 +316,15 @@ static void fail_from_cold(void *n) {
     heap.fail_at = *(unsigned long *)n;
     int steps = work();
     if (!heap.failed) {
-        CHECK_EQ(steps, 7);
+        CHECK_EQ(steps, STEPS);
         exit(2);
     }
-    CHECK(steps < 7 || heap.failed); /* a failure may also be survived */
+    CHECK(steps < STEPS || heap.failed); /* a failure may also be survived */
     heap.fail_at = 0;
-    CHECK_EQ(work(), 7);
+    CHECK_EQ(work(), STEPS);
     unsigned long live = heap.live;
     for (int i = 0; i < 20; i++)
-        CHECK_EQ(work(), 7);
+        CHECK_EQ(work(), STEPS);
     CHECK(heap.live <= live + 8); /* caches may settle, leaks would go on */
 }
 
@@ -250,7 +332,7 @@ static void fail_from_cold(void *n) {
 static void fail_when_warm(void *unused) {
     (void)unused;
     install();
-    CHECK_EQ(work(), 7);
+    CHECK_EQ(work(), STEPS);
     for (unsigned long n = 1;; n++) {
         heap.failed = 0;
         heap.fail_at = heap.calls + n;
@@ -258,7 +340,7 @@ static void fail_when_warm(void *unused) {
         if (!heap.failed)
             break;
         heap.fail_at = 0;
-        CHECK_EQ(work(), 7);
+        CHECK_EQ(work(), STEPS);
     }
 }
 

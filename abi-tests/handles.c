@@ -67,6 +67,146 @@ static void refuse_runtime(mc_runtime_t runtime) {
     CHECK_EQ(out, 99);
 }
 
+static void refuse_runtime_calls(mc_runtime_t runtime) {
+    mc_runtime_counters stats = MC_RUNTIME_COUNTERS_INIT;
+    mc_executor_counters one = MC_EXECUTOR_COUNTERS_INIT;
+    mc_group_t group = 99;
+    CHECK_EQ(mc_runtime_start(runtime), MC_E_STALE);
+    CHECK_EQ(mc_runtime_shutdown(runtime, 0), MC_E_STALE);
+    CHECK_EQ(mc_runtime_destroy(runtime), MC_E_STALE);
+    CHECK_EQ(mc_runtime_add_executor(runtime), MC_E_STALE);
+    CHECK_EQ(mc_runtime_wait_quiescent(runtime, MC_NOW), MC_E_STALE);
+    CHECK_EQ(mc_runtime_hold(runtime), MC_E_STALE);
+    CHECK_EQ(mc_runtime_release(runtime), MC_E_STALE);
+    CHECK_EQ(mc_runtime_stats(runtime, &stats), MC_E_STALE);
+    CHECK_EQ(mc_runtime_executor_stats(runtime, 0, &one), MC_E_STALE);
+    CHECK_EQ(mc_group_create(runtime, MC_FOREVER, &group), MC_E_STALE);
+    CHECK(group == 99 && stats.spawned == 0 && one.turns == 0);
+}
+
+static void refuse_scope_or_group(uint64_t handle) {
+    int32_t out = 99;
+    CHECK_EQ(mc_scope_enter(handle), MC_E_STALE);
+    CHECK_EQ(mc_scope_cancel(handle, 0), MC_E_STALE);
+    CHECK_EQ(mc_scope_cause(handle, &out), MC_E_STALE);
+    CHECK_EQ(mc_scope_destroy(handle), MC_E_STALE);
+    CHECK_EQ(mc_group_spawn(handle, nothing, NULL, NULL), MC_E_STALE);
+    CHECK_EQ(mc_group_cancel(handle, 0), MC_E_STALE);
+    CHECK_EQ(mc_group_wait(handle, MC_FOREVER, &out), MC_E_STALE);
+    CHECK_EQ(mc_group_destroy(handle), MC_E_STALE);
+    CHECK_EQ(mc_local_set(handle, &out), MC_E_STALE);
+    CHECK(mc_local_get(handle) == NULL);
+    CHECK_EQ(mc_local_destroy(handle), MC_E_STALE);
+    CHECK_EQ(out, 99);
+}
+
+static void refuse_primitive(uint64_t handle) {
+    CHECK_EQ(mc_mutex_lock(handle), MC_E_STALE);
+    CHECK_EQ(mc_mutex_try_lock(handle), MC_E_STALE);
+    CHECK_EQ(mc_mutex_unlock(handle), MC_E_STALE);
+    CHECK_EQ(mc_mutex_consistent(handle), MC_E_STALE);
+    CHECK_EQ(mc_mutex_lock_all(&handle, 1, MC_FOREVER), MC_E_STALE);
+    CHECK_EQ(mc_mutex_unlock_all(&handle, 1), MC_E_STALE);
+    CHECK_EQ(mc_mutex_destroy(handle), MC_E_STALE);
+    CHECK_EQ(mc_semaphore_acquire(handle, 1, MC_FOREVER), MC_E_STALE);
+    CHECK_EQ(mc_semaphore_release(handle, 1), MC_E_STALE);
+    CHECK_EQ(mc_semaphore_destroy(handle), MC_E_STALE);
+    CHECK_EQ(mc_waitgroup_add(handle, 1), MC_E_STALE);
+    CHECK_EQ(mc_waitgroup_wait(handle, MC_FOREVER), MC_E_STALE);
+    CHECK_EQ(mc_waitgroup_destroy(handle), MC_E_STALE);
+    CHECK_EQ(mc_once_call(handle, nothing, NULL, MC_FOREVER), MC_E_STALE);
+    CHECK_EQ(mc_once_destroy(handle), MC_E_STALE);
+    CHECK_EQ(mc_cond_wait(handle, handle, MC_FOREVER), MC_E_STALE);
+    CHECK_EQ(mc_cond_signal(handle), MC_E_STALE);
+    CHECK_EQ(mc_cond_broadcast(handle), MC_E_STALE);
+    CHECK_EQ(mc_cond_destroy(handle), MC_E_STALE);
+    CHECK_EQ(mc_rwlock_read_lock(handle, MC_FOREVER), MC_E_STALE);
+    CHECK_EQ(mc_rwlock_write_lock(handle, MC_FOREVER), MC_E_STALE);
+    CHECK_EQ(mc_rwlock_read_unlock(handle), MC_E_STALE);
+    CHECK_EQ(mc_rwlock_write_unlock(handle), MC_E_STALE);
+    CHECK_EQ(mc_rwlock_destroy(handle), MC_E_STALE);
+}
+
+/* --- One alive of each kind, and one that has been ---------------------------------------------------------------------- */
+
+enum { KINDS = 10 };
+static uint64_t living[KINDS], departed[KINDS];
+
+static void make_each(uint64_t made[KINDS]) {
+    mc_runtime_t kept = 0;
+    CHECK_EQ(mc_runtime_create(NULL, &kept), MC_OK);
+    made[0] = kept;
+    CHECK_EQ(mc_scope_create(MC_FOREVER, &made[1]), MC_OK);
+    CHECK_EQ(mc_group_create(0, MC_FOREVER, &made[2]), MC_OK);
+    CHECK_EQ(mc_local_create(NULL, &made[3]), MC_OK);
+    CHECK_EQ(mc_mutex_create(0, &made[4]), MC_OK);
+    CHECK_EQ(mc_semaphore_create(1, &made[5]), MC_OK);
+    CHECK_EQ(mc_waitgroup_create(0, &made[6]), MC_OK);
+    CHECK_EQ(mc_once_create(&made[7]), MC_OK);
+    CHECK_EQ(mc_cond_create(&made[8]), MC_OK);
+    CHECK_EQ(mc_rwlock_create(&made[9]), MC_OK);
+}
+
+static void end_each(const uint64_t made[KINDS]) {
+    CHECK_EQ(mc_runtime_destroy(made[0]), MC_OK);
+    CHECK_EQ(mc_scope_destroy(made[1]), MC_OK);
+    CHECK_EQ(mc_group_destroy(made[2]), MC_OK);
+    CHECK_EQ(mc_local_destroy(made[3]), MC_OK);
+    CHECK_EQ(mc_mutex_destroy(made[4]), MC_OK);
+    CHECK_EQ(mc_semaphore_destroy(made[5]), MC_OK);
+    CHECK_EQ(mc_waitgroup_destroy(made[6]), MC_OK);
+    CHECK_EQ(mc_once_destroy(made[7]), MC_OK);
+    CHECK_EQ(mc_cond_destroy(made[8]), MC_OK);
+    CHECK_EQ(mc_rwlock_destroy(made[9]), MC_OK);
+}
+
+static int is_alive(uint64_t handle) {
+    for (int i = 0; i < KINDS; i++)
+        if (handle == living[i])
+            return 1;
+    return handle == 0;
+}
+
+/* A live one's neighbour, one of another kind, of another generation, one that is gone, or anything. */
+static uint64_t invent_any(void) {
+    uint64_t r = next_random(), near = living[r >> 32 & 7], handle;
+    switch (r % 5) {
+    case 0:
+        handle = next_random();
+        break;
+    case 1:
+        handle = near ^ UINT64_C(1) << (r >> 8 & 63);
+        break;
+    case 2:
+        handle = (near & UINT32_MAX) | next_random() << 32;
+        break;
+    case 3:
+        handle = (near & ~(uint64_t)UINT32_MAX) | (next_random() & UINT32_MAX);
+        break;
+    default:
+        handle = departed[r >> 8 & 7];
+    }
+    return is_alive(handle) ? UINT64_MAX : handle;
+}
+
+static void try_each(unsigned long many) {
+    make_each(departed);
+    end_each(departed);
+    make_each(living);
+    for (unsigned long i = 0; i < many; i++) {
+        refuse_runtime_calls(invent_any());
+        refuse_scope_or_group(invent_any());
+        refuse_primitive(invent_any());
+    }
+    for (int i = 1; i < KINDS; i++) /* of the wrong kind */
+        refuse_runtime_calls(living[i]);
+    for (int i = 4; i < KINDS; i++)
+        refuse_scope_or_group(living[i]);
+    for (int i = 0; i < 4; i++)
+        refuse_primitive(living[i]);
+    end_each(living);
+}
+
 /* --- A million of them ------------------------------------------------------------------------------------------------ */
 
 struct live {
@@ -230,6 +370,7 @@ int main(void) {
     refuse_channel(0);
     populate(&live);
     try_many(&live, how_many());
+    try_each(how_many() / 10);
     endpoints();
     CHECK_EQ(csp__internal__channel_count(0), 0);
     CHECK_EQ(csp__internal__channel_count(1), 0);

@@ -46,6 +46,60 @@ FIXED_FIELD(mc_spawn_options, flags, 4);
 FIXED_FIELD(mc_spawn_options, stack_size, 8);
 FIXED_FIELD(mc_spawn_options, name, 16);
 
+FIXED_SIZE(mc_scope_t, 8, 8);
+FIXED_SIZE(mc_group_t, 8, 8);
+FIXED_SIZE(mc_local_t, 8, 8);
+FIXED_SIZE(mc_mutex_t, 8, 8);
+FIXED_SIZE(mc_semaphore_t, 8, 8);
+FIXED_SIZE(mc_waitgroup_t, 8, 8);
+FIXED_SIZE(mc_once_t, 8, 8);
+FIXED_SIZE(mc_cond_t, 8, 8);
+FIXED_SIZE(mc_rwlock_t, 8, 8);
+
+FIXED_SIZE(mc_runtime_options, 88, 8);
+FIXED_FIELD(mc_runtime_options, struct_size, 0);
+FIXED_FIELD(mc_runtime_options, flags, 4);
+FIXED_FIELD(mc_runtime_options, executors, 8);
+FIXED_FIELD(mc_runtime_options, wheel_segments, 12);
+FIXED_FIELD(mc_runtime_options, quantum_ns, 16);
+FIXED_FIELD(mc_runtime_options, quantum_reductions, 24);
+FIXED_FIELD(mc_runtime_options, blocking_threads, 28);
+FIXED_FIELD(mc_runtime_options, stack_size, 32);
+FIXED_FIELD(mc_runtime_options, seed, 40);
+FIXED_FIELD(mc_runtime_options, affinity, 48);
+FIXED_FIELD(mc_runtime_options, cores, 52);
+FIXED_FIELD(mc_runtime_options, thread_start, 56);
+FIXED_FIELD(mc_runtime_options, thread_stop, 64);
+FIXED_FIELD(mc_runtime_options, user, 72);
+FIXED_FIELD(mc_runtime_options, mode, 80);
+FIXED_FIELD(mc_runtime_options, reserved, 84);
+
+FIXED_SIZE(mc_runtime_counters, 72, 8);
+FIXED_FIELD(mc_runtime_counters, executors, 4);
+FIXED_FIELD(mc_runtime_counters, microthreads, 16);
+FIXED_FIELD(mc_runtime_counters, queued, 40);
+FIXED_FIELD(mc_runtime_counters, blocking_threads, 48);
+FIXED_FIELD(mc_runtime_counters, blocking_oldest_ns, 64);
+FIXED_SIZE(mc_executor_counters, 56, 8);
+FIXED_FIELD(mc_executor_counters, load, 4);
+FIXED_FIELD(mc_executor_counters, cpu, 8);
+FIXED_FIELD(mc_executor_counters, begun, 16);
+FIXED_FIELD(mc_executor_counters, turn_ns, 48);
+
+FIXED_SIZE(mc_task_info, 208, 8);
+FIXED_FIELD(mc_task_info, kind, 4);
+FIXED_FIELD(mc_task_info, id, 8);
+FIXED_FIELD(mc_task_info, name, 32);
+FIXED_FIELD(mc_task_info, state, 64);
+FIXED_FIELD(mc_task_info, object, 80);
+FIXED_FIELD(mc_task_info, object_name, 88);
+FIXED_FIELD(mc_task_info, waited_ns, 120);
+FIXED_FIELD(mc_task_info, holder, 128);
+FIXED_FIELD(mc_task_info, holder_name, 136);
+FIXED_FIELD(mc_task_info, stack_bytes, 168);
+FIXED_FIELD(mc_task_info, stack_high, 184);
+FIXED_FIELD(mc_task_info, reserved, 192);
+
 FIXED_SIZE(mc_epoch_node, 32, 8);
 FIXED_FIELD(mc_epoch_stall, struct_size, 0);
 FIXED_FIELD(mc_epoch_stall, kind, 4);
@@ -105,20 +159,32 @@ FIXED(MC_OP_PHASE_COMPLETING == 3 && MC_OP_PHASE_DONE == 4);
 FIXED(MC_OP_CAUSE_NONE == 0 && MC_OP_CAUSE_CANCEL == 1 && MC_OP_CAUSE_DEADLINE == 2);
 FIXED(MC_OP_CAUSE_CLOSE == 3 && MC_OP_CAUSE_SHUTDOWN == 4);
 FIXED(MC_OP_STANDING == 1 && MC_OP_UNREFERENCED == 2 && MC_OP_KIND_USER == 0x80000000u);
+FIXED(MC_RUNTIME_DEFAULT == 1 && MC_RUNTIME_OVERFLOW_REPORT == 2 && MC_MODE_THREADS == 0);
+FIXED(MC_AFFINITY_NONE == 0 && MC_AFFINITY_DEPTH_FIRST == 1 && MC_AFFINITY_BREADTH_FIRST == 2 &&
+      MC_AFFINITY_RANDOM == 3);
+FIXED(MC_CORES_ANY == 0 && MC_CORES_BIG == 1 && MC_CORES_LITTLE == 2);
+FIXED(MC_MUTEX_FIFO == 1 && MC_MUTEX_RECURSIVE == 2);
+FIXED(MC_TASK_RUNNING == 0 && MC_TASK_RUNNABLE == 1 && MC_TASK_WAITING == 2 && MC_WAIT_BLOCKING_CALL == 17);
 FIXED(MC_LOG_ERROR == 0 && MC_LOG_WARNING == 1 && MC_LOG_INFO == 2);
 
 /* The macros that make values must compile cleanly too, in both languages. */
 static inline int layout_macros(csp_writer w, csp_reader r) {
     mc_spawn_options options = MC_SPAWN_OPTIONS_INIT;
     mc_allocator allocator = MC_ALLOCATOR_INIT;
+    mc_runtime_options runtime = MC_RUNTIME_OPTIONS_INIT;
+    mc_runtime_counters stats = MC_RUNTIME_COUNTERS_INIT;
+    mc_executor_counters executor = MC_EXECUTOR_COUNTERS_INIT;
     mc_op op = MC_OP_INIT;
     layout_read read = {MC_OP_INIT, 0};
     csp_chanop ops[3] = {{csp_wait(w), 0}, {csp_wait(r), 0}, {csp_wait_dead(r), 0}};
-    return options.struct_size == sizeof options && options.flags == 0 && options.stack_size == 0 &&
-           allocator.struct_size == sizeof allocator && allocator.alloc == 0 && op.word == 0 && op.deadline_ns == 0 &&
-           op.reserved[1] == 0 && read.op.link == 0 && ((uintptr_t)ops[0].waiter & 15) == 0xE &&
-           ((uintptr_t)ops[1].waiter & 15) == 0xF && ((uintptr_t)ops[2].waiter & 15) == 0xD &&
-           ((uintptr_t)csp_wait_dead(w) & 15) == 0xC && (uintptr_t)csp_wait((csp_writer)0) == 0xE;
+    return runtime.struct_size == sizeof runtime && runtime.user == 0 && runtime.mode == 0 &&
+           stats.struct_size == sizeof stats && stats.blocking_oldest_ns == 0 &&
+           executor.struct_size == sizeof executor && executor.turn_ns == 0 && options.struct_size == sizeof options &&
+           options.flags == 0 && options.stack_size == 0 && allocator.struct_size == sizeof allocator &&
+           allocator.alloc == 0 && op.word == 0 && op.deadline_ns == 0 && op.reserved[1] == 0 && read.op.link == 0 &&
+           ((uintptr_t)ops[0].waiter & 15) == 0xE && ((uintptr_t)ops[1].waiter & 15) == 0xF &&
+           ((uintptr_t)ops[2].waiter & 15) == 0xD && ((uintptr_t)csp_wait_dead(w) & 15) == 0xC &&
+           (uintptr_t)csp_wait((csp_writer)0) == 0xE;
 }
 
 #endif /* ABI_TESTS_LAYOUT_H */

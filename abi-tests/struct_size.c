@@ -91,6 +91,64 @@ static void spawn_options(void *unused) {
     }
 }
 
+/* --- mc_runtime_options and statistics -------------------------------------------------------------------------------- */
+
+static int32_t create_with(const mc_runtime_options *options) {
+    mc_runtime_t runtime = 77;
+    int32_t code = mc_runtime_create(options, &runtime);
+    if (code == MC_OK)
+        CHECK_EQ(mc_runtime_destroy(runtime), MC_OK);
+    else
+        CHECK_EQ(runtime, 77);
+    return code;
+}
+
+static void runtime_options(void *unused) {
+    (void)unused;
+    mc_runtime_options options = MC_RUNTIME_OPTIONS_INIT;
+    options.executors = 1;
+    options.wheel_segments = 3;
+    options.affinity = MC_AFFINITY_RANDOM;
+    CHECK_EQ(create_with(NULL), MC_OK);
+    for (uint32_t size = 4; size <= sizeof options; size += 4)
+        CHECK_EQ(create_with(place(&options, sizeof options, size)), MC_OK);
+    options.affinity = 9;
+    CHECK_EQ(create_with(place(&options, sizeof options, 48)), MC_OK);
+    CHECK_EQ(create_with(place(&options, sizeof options, 52)), MC_E_INVAL);
+    options.affinity = 0;
+    for (uint32_t size = sizeof options + 1; size <= MOST; size++) {
+        unsigned char *newer = place(&options, sizeof options, size);
+        CHECK_EQ(create_with((void *)newer), MC_OK);
+        newer[size - 1] = 1;
+        CHECK_EQ(create_with((void *)newer), MC_E_VERSION);
+    }
+}
+
+/* What the library fills: as much of it as the caller has, and zeros behind what it knows. */
+static void statistics(void *unused) {
+    (void)unused;
+    mc_runtime_counters known = MC_RUNTIME_COUNTERS_INIT;
+    CHECK_EQ(mc_runtime_stats(0, &known), MC_OK);
+    CHECK_EQ(known.executors, 1);
+    for (uint32_t size = 4; size <= MOST; size += 4) {
+        mc_runtime_counters *stats = place(&known, sizeof known, size);
+        memset((unsigned char *)stats + 4, 0x77, size - 4);
+        CHECK_EQ(mc_runtime_stats(0, stats), MC_OK);
+        CHECK_EQ(stats->struct_size, size);
+        if (size > 4)
+            CHECK_EQ(stats->executors, 1);
+        if (size > sizeof known)
+            CHECK_EQ(((unsigned char *)stats)[size - 1], 0);
+        mc_executor_counters *one = place(&known, sizeof known, size);
+        CHECK_EQ(mc_runtime_executor_stats(0, 0, one), MC_OK);
+        CHECK_EQ(one->struct_size, size);
+    }
+    for (uint32_t size = 0; size < 4; size++) {
+        known.struct_size = size;
+        CHECK_EQ(mc_runtime_stats(0, &known), MC_E_INVAL);
+    }
+}
+
 /* --- mc_allocator ----------------------------------------------------------------------------------------------------- */
 
 static void *allocate(void *user, uint64_t size, uint64_t align) {
@@ -133,6 +191,8 @@ int main(void) {
     };
     make_page();
     CHECK_EQ(in_child(spawn_options, NULL), 0);
+    CHECK_EQ(in_child(runtime_options, NULL), 0);
+    CHECK_EQ(in_child(statistics, NULL), 0);
     for (size_t i = 0; i < sizeof attempts / sizeof *attempts; i++) {
         if (in_child(set_allocator, &attempts[i]) != 0) {
             fprintf(stderr, "mc_allocator of %u bytes, the last %u\n", attempts[i].size, attempts[i].last);

@@ -58,6 +58,7 @@ typedef struct mc_task_info {
     uint64_t stack_bytes;            /* of a microthread: its size */
     uint64_t stack_used;             /* what is in use, of one that does not run */
     uint64_t stack_high;             /* most that was ever in use, at most: those that had the stack before count */
+    uint64_t reserved[2];
 } mc_task_info;
 
 typedef void (*mc_task_info_fn)(void *user, const mc_task_info *info);
@@ -69,7 +70,7 @@ typedef void (*mc_task_info_fn)(void *user, const mc_task_info *info);
  * Blocks: never. Threads: any. Calls back: visit, on the caller's stack, with no lock held. */
 MC_API int32_t mc_inspect_tasks(mc_runtime_t rt, int64_t min_waited_ns, mc_task_info_fn visit, void *user) MC_NOEXCEPT;
 
-/* The same as JSON: an object with "version", "now_ns", "runtimes" (an array of objects with the fields of mc_runtime_stats and
+/* The same as JSON: an object with "version", "now_ns", "runtimes" (an array of objects with the fields of mc_runtime_counters and
  * "executor_stats") and "tasks" (an array of objects with the fields of mc_task_info by their names, state, kind and waits_for as
  * lower-case words). Pieces of it go to write as they are made, in UTF-8; names that are not UTF-8 have U+FFFD in place of what is
  * wrong. MC_E_INVAL: NULL write. Else as above. Blocks: never. Threads: any. Calls back: write, on the caller's stack. */

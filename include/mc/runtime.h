@@ -25,6 +25,9 @@ MC_EXTERN_C_BEGIN
  * OVERFLOW_REPORT: as mc_overflow_report(1). */
 enum { MC_RUNTIME_DEFAULT = 1, MC_RUNTIME_OVERFLOW_REPORT = 2 };
 
+/* How a runtime runs: THREADS, executors with threads of their own. */
+enum { MC_MODE_THREADS = 0 };
+
 /* Which processor the thread of each executor is pinned to. NONE: the system decides. DEPTH_FIRST: one NUMA node is filled before
  * the next is begun. BREADTH_FIRST: nodes in turn. RANDOM: in any order. In a node, processors of different cores come before
  * siblings. Executors beyond the processors that the process may use are not pinned. */
@@ -57,9 +60,11 @@ typedef struct mc_runtime_options {
                          uint32_t executor); /* on each executor's thread, before it runs anything; may be NULL */
     void (*thread_stop)(void *user, uint32_t executor); /* and after the last; neither may wait */
     void *user;
+    uint32_t mode;     /* MC_MODE_* */
+    uint32_t reserved; /* 0 */
 } mc_runtime_options;
 #define MC_RUNTIME_OPTIONS_INIT                                                                                        \
-    { (uint32_t)sizeof(mc_runtime_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+    { (uint32_t)sizeof(mc_runtime_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* Makes a runtime that does not run yet: microthreads may be spawned into it, and begin when it is started. options may be NULL.
  * With MC_RUNTIME_DEFAULT: the default runtime, which runs at once, as by csp_init_runtime (and with its errors: MC_E_BUSY while
@@ -113,7 +118,7 @@ MC_API int32_t mc_runtime_hold(mc_runtime_t rt) MC_NOEXCEPT;
 MC_API int32_t mc_runtime_release(mc_runtime_t rt) MC_NOEXCEPT;
 
 /* Counters of a runtime; each exact by itself, all of them never of one moment. The caller sets struct_size. */
-typedef struct mc_runtime_stats {
+typedef struct mc_runtime_counters {
     uint32_t struct_size;
     uint32_t executors;        /* that run; 1 in single-processor mode */
     uint32_t sleeping;         /* of those */
@@ -127,14 +132,14 @@ typedef struct mc_runtime_stats {
     uint32_t blocking_queued;  /* those that wait for a thread */
     uint32_t reserved;
     int64_t blocking_oldest_ns; /* how long the oldest of both has been so; 0: there is none */
-} mc_runtime_stats;
-#define MC_RUNTIME_STATS_INIT                                                                                          \
-    { (uint32_t)sizeof(mc_runtime_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+} mc_runtime_counters;
+#define MC_RUNTIME_COUNTERS_INIT                                                                                       \
+    { (uint32_t)sizeof(mc_runtime_counters), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* MC_E_INVAL: NULL, or a size that is none. MC_E_STALE. Blocks: never. Threads: any. Calls back: no. */
-MC_API int32_t mc_runtime_get_stats(mc_runtime_t rt, mc_runtime_stats *stats) MC_NOEXCEPT;
+MC_API int32_t mc_runtime_stats(mc_runtime_t rt, mc_runtime_counters *stats) MC_NOEXCEPT;
 
-typedef struct mc_executor_stats {
+typedef struct mc_executor_counters {
     uint32_t struct_size;
     uint32_t load; /* moving average of the tasks that run or are runnable there; 1024 is one; 0 while it sleeps */
     int32_t cpu;   /* that its thread is pinned to, or -1 */
@@ -144,13 +149,13 @@ typedef struct mc_executor_stats {
     uint64_t turns;
     uint64_t queued; /* runnable and not running */
     int64_t turn_ns; /* moving average of how long a turn takes while it works */
-} mc_executor_stats;
-#define MC_EXECUTOR_STATS_INIT                                                                                         \
-    { (uint32_t)sizeof(mc_executor_stats), 0, 0, 0, 0, 0, 0, 0, 0 }
+} mc_executor_counters;
+#define MC_EXECUTOR_COUNTERS_INIT                                                                                      \
+    { (uint32_t)sizeof(mc_executor_counters), 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* Of executor 0, 1, ... MC_E_NOENT: there is none of that number. Else as above.
  * Blocks: never. Threads: any. Calls back: no. */
-MC_API int32_t mc_runtime_executor_stats(mc_runtime_t rt, uint32_t executor, mc_executor_stats *stats) MC_NOEXCEPT;
+MC_API int32_t mc_runtime_executor_stats(mc_runtime_t rt, uint32_t executor, mc_executor_counters *stats) MC_NOEXCEPT;
 
 /* --- microthreads --- */
 
@@ -226,7 +231,7 @@ MC_API mc_task_t mc_task_self(void) MC_NOEXCEPT;
  * microthread waits and its executor goes on; then stores what it returned (result may be NULL). While all of those threads are
  * busy, calls wait in the order of coming. On a thread that is no microthread and owns no runtime, fn runs there and then.
  * The caller's scope ends the wait only before fn has begun (MC_E_CANCELED, MC_E_SHUTDOWN: it never does), since fn may use what
- * is the caller's; what never ends is named by mc_runtime_shutdown, and seen in mc_runtime_stats.
+ * is the caller's; what never ends is named by mc_runtime_shutdown, and seen in mc_runtime_counters.
  * MC_E_INVAL: NULL fn. MC_E_CRASHED: fn threw an exception, which is logged. MC_E_NOMEM: no thread. MC_E_CONTEXT, MC_E_FORKED.
  * Blocks: fiber | thread. Threads: any. Calls back: fn, on a thread that is no executor's. */
 MC_API int32_t mc_blocking_call(int32_t (*fn)(void *user), void *user, int32_t *result) MC_NOEXCEPT;

@@ -38,7 +38,8 @@ int32_t read_runtime_options(const mc_runtime_options *given, mc_runtime_options
         return status;
     constexpr uint32_t all_flags = MC_RUNTIME_DEFAULT | MC_RUNTIME_OVERFLOW_REPORT;
     const bool valid =
-        (known->flags & ~all_flags) == 0 && known->affinity <= MC_AFFINITY_RANDOM && known->cores <= MC_CORES_LITTLE &&
+        (known->flags & ~all_flags) == 0 && known->mode == MC_MODE_THREADS && known->reserved == 0 &&
+        known->affinity <= MC_AFFINITY_RANDOM && known->cores <= MC_CORES_LITTLE &&
         choose<uint32_t>(known->wheel_segments, 1, 1, MC_WHEEL_SEGMENTS_MAX, &options->wheel_segments) &&
         choose<int64_t>(known->quantum_ns, MC_MS, MC_MS / 100, MC_SEC, &options->quantum_ns) &&
         choose<uint32_t>(known->quantum_reductions, 4000, 16, 100'000'000, &options->quantum_reductions) &&
@@ -147,21 +148,21 @@ int32_t mc_runtime_release(mc_runtime_t rt) noexcept {
     return with_runtime(rt, [](ThreadContext &, Pool &) { return mc::sched::release_world() ? MC_OK : MC_E_PERM; });
 }
 
-int32_t mc_runtime_get_stats(mc_runtime_t rt, mc_runtime_stats *stats) noexcept {
+int32_t mc_runtime_stats(mc_runtime_t rt, mc_runtime_counters *stats) noexcept {
     if (stats == nullptr)
         return MC_E_INVAL;
     return with_runtime(rt, [=](ThreadContext &, Pool &pool) {
-        mc_runtime_stats found;
+        mc_runtime_counters found;
         mc::inspect::read_stats(pool, &found);
         return write_stats(found, stats);
     });
 }
 
-int32_t mc_runtime_executor_stats(mc_runtime_t rt, uint32_t executor, mc_executor_stats *stats) noexcept {
+int32_t mc_runtime_executor_stats(mc_runtime_t rt, uint32_t executor, mc_executor_counters *stats) noexcept {
     if (stats == nullptr)
         return MC_E_INVAL;
     return with_runtime(rt, [=](ThreadContext &, Pool &pool) {
-        mc_executor_stats found;
+        mc_executor_counters found;
         if (!mc::inspect::read_stats(pool, executor, &found))
             return static_cast<int32_t>(MC_E_NOENT);
         return write_stats(found, stats);

@@ -76,9 +76,9 @@ int32_t wait_for_ever() {
     return status;
 }
 
-mc_runtime_stats stats_of(mc_runtime_t rt) {
-    mc_runtime_stats stats = MC_RUNTIME_STATS_INIT;
-    cr_assert_eq(mc_runtime_get_stats(rt, &stats), MC_OK);
+mc_runtime_counters stats_of(mc_runtime_t rt) {
+    mc_runtime_counters stats = MC_RUNTIME_COUNTERS_INIT;
+    cr_assert_eq(mc_runtime_stats(rt, &stats), MC_OK);
     return stats;
 }
 
@@ -207,8 +207,8 @@ Test(Runtimes, misuse) {
         cr_assert_eq(mc_runtime_wait_quiescent(stale, MC_NOW), MC_E_STALE);
         cr_assert_eq(mc_runtime_hold(stale), MC_E_STALE);
         cr_assert_eq(mc_spawn(stale, nothing, nullptr, nullptr, nullptr), MC_E_STALE);
-        mc_runtime_stats stats = MC_RUNTIME_STATS_INIT;
-        cr_assert_eq(mc_runtime_get_stats(stale, &stats), MC_E_STALE);
+        mc_runtime_counters stats = MC_RUNTIME_COUNTERS_INIT;
+        cr_assert_eq(mc_runtime_stats(stale, &stats), MC_E_STALE);
     }
     cr_assert_eq(mc_runtime_destroy(mc_runtime_default()), MC_E_PERM);
     cr_assert_eq(mc_runtime_start(mc_runtime_default()), MC_E_PERM);
@@ -444,7 +444,7 @@ Test(Runtimes, options, .timeout = 30) {
                 cr_assert_eq(mc_runtime_add_executor(runtime), MC_OK);
             until([&] { return started_hooks.load(sync::relaxed) == 4; });
             cr_assert_eq(stats_of(runtime).executors, 4u);
-            mc_executor_stats stats = MC_EXECUTOR_STATS_INIT;
+            mc_executor_counters stats = MC_EXECUTOR_COUNTERS_INIT;
             uint32_t pinned = 0;
             for (uint32_t i = 0; i < 4; ++i) {
                 cr_assert_eq(mc_runtime_executor_stats(runtime, i, &stats), MC_OK);
@@ -463,7 +463,7 @@ Test(Runtimes, options, .timeout = 30) {
 Test(Runtimes, statistics, .timeout = 30) {
     World world;
     Runtime runtime(2);
-    cr_assert_eq(mc_runtime_get_stats(runtime, nullptr), MC_E_INVAL);
+    cr_assert_eq(mc_runtime_stats(runtime, nullptr), MC_E_INVAL);
     for (int i = 0; i < 100; ++i)
         (void)result_of(start_in(runtime, [] {
             for (int n = 0; n < 10; ++n)
@@ -472,7 +472,7 @@ Test(Runtimes, statistics, .timeout = 30) {
         }));
     const mc_task_t blocked = start_in(runtime, [] { return wait_for_ever(); });
     until([&] { return stats_of(runtime).sleeping == 2; });
-    mc_runtime_stats stats = stats_of(runtime);
+    mc_runtime_counters stats = stats_of(runtime);
     cr_assert_eq(stats.struct_size, sizeof stats);
     cr_assert_eq(stats.spawned, 101u);
     cr_assert_eq(stats.microthreads, 1u);
@@ -480,7 +480,7 @@ Test(Runtimes, statistics, .timeout = 30) {
     cr_assert_geq(stats.turns, 101u);
     uint64_t turns = 0;
     for (uint32_t i = 0; i < 2; ++i) {
-        mc_executor_stats one = MC_EXECUTOR_STATS_INIT;
+        mc_executor_counters one = MC_EXECUTOR_COUNTERS_INIT;
         cr_assert_eq(mc_runtime_executor_stats(runtime, i, &one), MC_OK);
         turns += one.turns;
         cr_assert_geq(one.turn_ns, 0);
@@ -489,10 +489,10 @@ Test(Runtimes, statistics, .timeout = 30) {
     cr_assert_eq(turns, stats.turns);
     stats.struct_size = 8; // an older caller
     stats.spawned = 77;
-    cr_assert_eq(mc_runtime_get_stats(runtime, &stats), MC_OK);
+    cr_assert_eq(mc_runtime_stats(runtime, &stats), MC_OK);
     cr_assert_eq(stats.spawned, 77u);
     stats.struct_size = 1;
-    cr_assert_eq(mc_runtime_get_stats(runtime, &stats), MC_E_INVAL);
+    cr_assert_eq(mc_runtime_stats(runtime, &stats), MC_E_INVAL);
     runtime.end();
     cr_assert_eq(result_of(blocked), MC_E_SHUTDOWN);
 }

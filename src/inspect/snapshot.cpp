@@ -31,8 +31,8 @@ void copy_name(char (&to)[MC_NAME_BYTES], const char (&from)[32]) noexcept {
 
 } // namespace
 
-void read_stats(Pool &pool, mc_runtime_stats *stats) noexcept {
-    *stats = MC_RUNTIME_STATS_INIT;
+void read_stats(Pool &pool, mc_runtime_counters *stats) noexcept {
+    *stats = MC_RUNTIME_COUNTERS_INIT;
     const sched::ThreadBed::Counts bed = pool.bed().counts();
     const uint64_t ended = pool.ended(); // before the beginnings: see Pool::microthreads
     stats->spawned = pool.begun();
@@ -58,11 +58,11 @@ void read_stats(Pool &pool, mc_runtime_stats *stats) noexcept {
     });
 }
 
-bool read_stats(Pool &pool, uint32_t index, mc_executor_stats *stats) noexcept {
+bool read_stats(Pool &pool, uint32_t index, mc_executor_counters *stats) noexcept {
     if (index >= pool.live())
         return false;
     const sched::Executor &executor = pool.at(index);
-    *stats = MC_EXECUTOR_STATS_INIT;
+    *stats = MC_EXECUTOR_COUNTERS_INIT;
     stats->load = executor.load();
     stats->cpu = executor.cpu();
     stats->ended = executor.ended();
@@ -231,7 +231,7 @@ void put_task(Writer &json, const mc_task_info &info) {
     json.EndObject();
 }
 
-void put_executor(Writer &json, const mc_executor_stats &stats) {
+void put_executor(Writer &json, const mc_executor_counters &stats) {
     json.StartObject();
     put(json, "load", stats.load);
     put_signed(json, "cpu", stats.cpu);
@@ -244,7 +244,7 @@ void put_executor(Writer &json, const mc_executor_stats &stats) {
 }
 
 void put_runtime(Writer &json, Pool &pool) {
-    mc_runtime_stats stats;
+    mc_runtime_counters stats;
     read_stats(pool, &stats);
     json.StartObject();
     put(json, "runtime", pool.handle());
@@ -261,7 +261,7 @@ void put_runtime(Writer &json, Pool &pool) {
     put_signed(json, "blocking_oldest_ns", stats.blocking_oldest_ns);
     json.Key("executor_stats");
     json.StartArray();
-    mc_executor_stats one;
+    mc_executor_counters one;
     for (uint32_t i = 0; read_stats(pool, i, &one); ++i)
         put_executor(json, one);
     json.EndArray();
