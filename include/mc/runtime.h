@@ -11,8 +11,6 @@
 #define MC_RUNTIME_H
 
 #include "base.h"
-#include "scope.h"
-#include "sync.h"
 
 MC_EXTERN_C_BEGIN
 
@@ -254,5 +252,9 @@ MC_API int32_t mc_task_each_stack(mc_runtime_t rt, mc_stack_fn visit, void *user
 MC_API int32_t mc_overflow_report(int32_t on) MC_NOEXCEPT;
 
 MC_EXTERN_C_END
+
+/* The rest of what belongs to the runtime, in headers of their own; the first needs what is above. */
+#include "scope.h"
+#include "sync.h"
 
 #endif /* MC_RUNTIME_H */

@@ -17,8 +17,7 @@
 #define MC_SCOPE_H
 
 #include "base.h"
-
-struct mc_spawn_options;
+#include "runtime.h"
 
 MC_EXTERN_C_BEGIN
 
@@ -65,8 +64,7 @@ MC_API int32_t mc_group_create(mc_runtime_t rt, int64_t deadline_ns, mc_group_t 
 /* As mc_spawn without a handle: starts a microthread of the group, inside the group's scope. A result below 0, and an
  * exception (MC_E_CRASHED), is an error: the first one cancels the group, with the error as the cause. Children may call this
  * too. MC_E_STALE: no such group. Else as mc_spawn. Blocks: never. Threads: any. Calls back: fn, on its own stack. */
-MC_API int32_t mc_group_spawn(mc_group_t group, int32_t (*fn)(void *user), void *user,
-                              const struct mc_spawn_options *options) MC_NOEXCEPT;
+MC_API int32_t mc_group_spawn(mc_group_t group, mc_task_fn fn, void *user, const mc_spawn_options *options) MC_NOEXCEPT;
 
 /* Cancels the group's scope: as mc_scope_cancel. MC_E_INVAL, MC_E_STALE. Blocks: never. Threads: any. Calls back: no. */
 MC_API int32_t mc_group_cancel(mc_group_t group, int32_t cause) MC_NOEXCEPT;

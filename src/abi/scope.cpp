@@ -57,8 +57,7 @@ int32_t mc_group_create(mc_runtime_t rt, int64_t deadline_ns, mc_group_t *out) n
     });
 }
 
-int32_t mc_group_spawn(mc_group_t group, int32_t (*fn)(void *user), void *user,
-                       const mc_spawn_options *options) noexcept {
+int32_t mc_group_spawn(mc_group_t group, mc_task_fn fn, void *user, const mc_spawn_options *options) noexcept {
     if (fn == nullptr)
         return MC_E_INVAL;
     mc::sched::SpawnRequest request;
