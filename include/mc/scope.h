@@ -36,7 +36,8 @@ MC_API int32_t mc_scope_create(int64_t deadline_ns, mc_scope_t *out) MC_NOEXCEPT
  * Blocks: never. Threads: any. Calls back: no. */
 MC_API int32_t mc_scope_enter(mc_scope_t scope) MC_NOEXCEPT;
 
-/* Leaves the scope that the calling task entered last. MC_E_NOENT: it is inside none.
+/* Leaves the scope that the calling task entered last. MC_E_NOENT: it has entered
+ * none (a group's microthread stays inside its group).
  * Blocks: never. Threads: any. Calls back: no. */
 MC_API int32_t mc_scope_leave(void) MC_NOEXCEPT;
 

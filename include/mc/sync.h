@@ -36,7 +36,7 @@ enum { MC_MUTEX_FIFO = 1, MC_MUTEX_RECURSIVE = 2 };
 /* MC_E_INVAL: NULL out or unknown flags. MC_E_NOMEM. Blocks: never. Threads: any. Calls back: no. */
 MC_API int32_t mc_mutex_create(uint32_t flags, mc_mutex_t *out) MC_NOEXCEPT;
 
-/* MC_E_BUSY: somebody owns it or waits for it. MC_E_STALE. Blocks: never. Threads: any. Calls back: no. */
+/* MC_E_BUSY: somebody owns it, or waits for it, or for a condition with it. MC_E_STALE. Blocks: never. Threads: any. Calls back: no. */
 MC_API int32_t mc_mutex_destroy(mc_mutex_t mutex) MC_NOEXCEPT;
 
 /* Locks the mutex for the calling task. MC_E_OWNERDEAD: its last owner ended without unlocking it. The caller owns it now,
@@ -123,7 +123,8 @@ MC_API int32_t mc_cond_destroy(mc_cond_t cond) MC_NOEXCEPT;
 /* Gives back the mutex, which the caller owns, waits for a signal, and locks the mutex again; a signal after the mutex was
  * given back is not missed. MC_OK comes after a signal only (none is made up), but what it told of may be gone again. With
  * MC_OK and with each code that ends the wait (MC_E_TIMEDOUT, MC_E_CANCELED, MC_E_DEADLOCK, MC_E_SHUTDOWN) the caller owns
- * the mutex; locking it again can not be cancelled. MC_E_OWNERDEAD stands for any of these when the mutex wants
+ * the mutex: locking it again ends for no other reason than that it was had, but for MC_E_DEADLOCK when its owner waits for ever
+ * (mc_mutex_unlock then says MC_E_PERM). MC_E_OWNERDEAD stands for any of these when the mutex wants
  * mc_mutex_consistent. MC_E_PERM: the caller does not own the mutex. MC_E_STALE: no such condition or mutex.
  * Blocks: fiber | thread. Threads: any. Calls back: no. */
 MC_API int32_t mc_cond_wait(mc_cond_t cond, mc_mutex_t mutex, int64_t deadline_ns) MC_NOEXCEPT;

@@ -459,6 +459,40 @@ Test(Runtimes, options, .timeout = 30) {
     }
 }
 
+namespace {
+mc_local_t hook_key = 0;
+mc_mutex_t hook_mutex = 0;
+sync::atomic<int> hook_drops{0};
+} // namespace
+
+// Goal: what hooks leave behind ends with the executor's thread, and is nobody else's.
+Test(Runtimes, what_hooks_leave_behind, .timeout = 30) {
+    World world;
+    cr_assert_eq(mc_local_create([](void *) { hook_drops.fetch_add(1, sync::relaxed); }, &hook_key), MC_OK);
+    cr_assert_eq(mc_mutex_create(0, &hook_mutex), MC_OK);
+    Options options(1);
+    options.thread_start = [](void *, uint32_t) {
+        cr_assert_eq(mc_local_set(hook_key, &hook_key), MC_OK);
+        cr_assert_eq(mc_mutex_lock(hook_mutex), MC_OK);
+    };
+    {
+        Runtime runtime(options);
+        (void)result_of(start_in(runtime, [] {
+            cr_assert_null(mc_local_get(hook_key));
+            cr_assert_eq(mc_mutex_unlock(hook_mutex), MC_E_PERM);
+            return 0;
+        }));
+    }
+    cr_assert_eq(hook_drops.load(sync::relaxed), 1);
+    cr_assert_eq(mc_mutex_lock(hook_mutex), MC_E_OWNERDEAD);
+    cr_assert_eq(mc_mutex_consistent(hook_mutex), MC_OK);
+    cr_assert_eq(mc_mutex_unlock(hook_mutex), MC_OK);
+    for (int i = 0; i < 100; ++i)
+        join(start([] { cr_assert_null(mc_local_get(hook_key)); }));
+    cr_assert_eq(mc_mutex_destroy(hook_mutex), MC_OK);
+    cr_assert_eq(mc_local_destroy(hook_key), MC_OK);
+}
+
 // Goal: counters count.
 Test(Runtimes, statistics, .timeout = 30) {
     World world;

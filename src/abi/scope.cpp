@@ -53,7 +53,7 @@ int32_t mc_group_create(mc_runtime_t rt, int64_t deadline_ns, mc_group_t *out) n
     if (out == nullptr)
         return MC_E_INVAL;
     return mc::abi::with_runtime(rt, [=](ThreadContext &thread, mc::sched::Pool &pool) {
-        return mc::sched::create_group(thread, pool, deadline_ns, out);
+        return mc::sched::create_group(thread, pool, rt != 0 ? rt : pool.handle(), deadline_ns, out);
     });
 }
 

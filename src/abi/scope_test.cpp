@@ -241,6 +241,8 @@ Test(ScopeApi, deadlines, .timeout = 20) {
         end(scope);
         const mc_scope_t past = new_scope(mc_now() - 1);
         cr_assert_eq(cause_of(past), MC_E_TIMEDOUT, "also when nobody ever waited");
+        cr_assert_eq(mc_scope_cancel(past, MC_E_IO), MC_OK);
+        cr_assert_eq(cause_of(past), MC_E_TIMEDOUT, "and then it is the first cause");
         Inside inside(past);
         cr_assert_eq(wait_for_ever(), MC_E_CANCELED);
         cr_assert_eq(mc_scope_leave(), MC_OK);
@@ -504,6 +506,7 @@ Test(GroupApi, nests_in_scopes) {
     bool below_ended = false;
     spawn_in(group, [&] {
         cr_assert_eq(mc_scope_self(), 0u, "the group's has no handle");
+        cr_assert_eq(mc_scope_leave(), MC_E_NOENT, "nor can it be left");
         const mc_scope_t below = new_scope();
         {
             Inside inside(below);
@@ -613,4 +616,45 @@ Test(LocalApi, many_keys_and_drops_that_set) {
     join(start([] { cr_assert_eq(mc_local_set(resetting_key, &resetting_key), MC_OK); }));
     cr_assert_eq(dropped.load(sync::relaxed), 4);
     cr_assert_eq(mc_local_destroy(resetting_key), MC_OK);
+}
+
+namespace {
+mc_local_t calling_key = 0;
+sync::atomic<int> drops_that_called{0};
+} // namespace
+
+// Goal: a thread whose drops call the library when nobody owns the runtime any more becomes the owner in the middle of its end,
+// and that ends as well.
+Test(LocalApi, drops_that_take_the_runtime_over, .timeout = 20) {
+    cr_assert_eq(csp_run(), 0);
+    const auto drop = [](void *) {
+        cr_assert_eq(csp_run(), 0); // owns it from here on
+        drops_that_called.fetch_add(1, sync::acq_rel);
+    };
+    cr_assert_eq(mc_local_create(drop, &calling_key), MC_OK);
+    for (int i = 1; i <= 3; ++i) {
+        sync::atomic<int> step{0};
+        PosixThread heir([&] {
+            cr_assert_eq(mc_local_set(calling_key, &calling_key), MC_OK); // known, while another one owns it
+            step.store(1, sync::release);
+            while (step.load(sync::acquire) != 2)
+                sync::thread_yield();
+        });
+        if (i == 1) {
+            // The first owner is this thread, which does not end: hand it to one that does.
+            cr_assert_eq(csp_init_runtime(1), 1);
+            while (step.load(sync::acquire) != 1)
+                sync::thread_yield();
+            PosixThread owner([] { csp_shutdown_runtime(); });
+            owner.join();
+        }
+        while (step.load(sync::acquire) != 1)
+            sync::thread_yield();
+        step.store(2, sync::release);
+        heir.join();
+        cr_assert_eq(drops_that_called.load(sync::acquire), i);
+        PosixThread owner([] { cr_assert_eq(csp_run(), 0); });
+        owner.join();
+    }
+    cr_assert_eq(mc_local_destroy(calling_key), MC_OK);
 }

@@ -2,9 +2,11 @@
 #include "base/prng.hpp"
 #include "csp/test_many.hpp"
 
+#include <mc/runtime.h>
 #include <mc/scope.h>
 #include <mc/sync.h>
 
+#include <memory>
 #include <stdexcept>
 #include <vector>
 
@@ -207,6 +209,41 @@ Test(MutexApi, barging_starves_nobody) {
     csp_schedule();
 }
 
+// Goal: one that is woken to try again still counts as waiting.
+Test(MutexApi, stays_for_those_that_come_back) {
+    World world;
+    mc_mutex_t mutex = 0;
+    cr_assert_eq(mc_mutex_create(0, &mutex), MC_OK);
+    cr_assert_eq(mc_mutex_lock(mutex), MC_OK);
+    spawn([&] {
+        cr_assert_eq(mc_mutex_lock(mutex), MC_OK);
+        cr_assert_eq(mc_mutex_unlock(mutex), MC_OK);
+    });
+    cr_assert_eq(mc_mutex_unlock(mutex), MC_OK);
+    cr_assert_eq(mc_mutex_destroy(mutex), MC_E_BUSY);
+    csp_schedule();
+    cr_assert_eq(mc_mutex_destroy(mutex), MC_OK);
+}
+
+// Goal: a recursive owner that ends deep down is found out by those that wait; one that locks again what is in doubt hears so.
+Test(MutexApi, the_recursive_owner_dies) {
+    World world;
+    Mutex mutex(MC_MUTEX_RECURSIVE);
+    spawn([&] {
+        for (int i = 0; i < 3; ++i)
+            mutex.lock();
+        csp_yield();
+    });
+    join(start([&] {
+        cr_assert_eq(mc_mutex_lock(mutex), MC_E_OWNERDEAD);
+        cr_assert_eq(mc_mutex_lock(mutex), MC_E_OWNERDEAD);
+        cr_assert_eq(mc_mutex_consistent(mutex), MC_OK);
+        mutex.lock();
+        for (int i = 0; i < 3; ++i)
+            mutex.unlock();
+    }));
+}
+
 // Goal: when an owner ends, microthread or thread, the next one learns of it, each until somebody says that all is well.
 Test(MutexApi, the_owner_dies, .timeout = 20) {
     World world;
@@ -297,8 +334,34 @@ Test(MutexApi, locks_all, .timeout = 60) {
     Mutex a, b, c;
     const mc_mutex_t twice[] = {a, b, a};
     cr_assert_eq(mc_mutex_lock_all(twice, 3, MC_FOREVER), MC_E_INVAL);
-    const mc_mutex_t stale[] = {a, 0, b};
+    mc_mutex_t gone = 0;
+    {
+        Mutex last; // locked last: its slot comes after theirs
+        gone = last;
+        cr_assert_gt(static_cast<uint32_t>(gone), static_cast<uint32_t>(c.handle));
+    }
+    const mc_mutex_t stale[] = {a, gone, b};
     cr_assert_eq(mc_mutex_lock_all(stale, 3, MC_FOREVER), MC_E_STALE);
+    cr_assert_eq(mc_mutex_unlock(a), MC_E_PERM, "it was given back");
+    cr_assert_eq(mc_mutex_unlock(b), MC_E_PERM);
+    {
+        Scope scope;
+        Inside inside(scope);
+        cr_assert_eq(mc_scope_cancel(scope, 0), MC_OK);
+        const mc_task_t holder = start([&] {
+            b.lock();
+            csp_yield();
+            csp_yield();
+            b.unlock();
+        });
+        csp_yield();
+        const mc_mutex_t both[] = {b, a};
+        cr_assert_eq(mc_mutex_lock_all(both, 2, MC_FOREVER), MC_E_CANCELED);
+        cr_assert_eq(mc_mutex_unlock(a), MC_E_PERM);
+        cr_assert_eq(mc_scope_leave(), MC_OK);
+        join(holder);
+        cr_assert_eq(mc_scope_enter(scope), MC_OK);
+    }
     b.lock();
     join(start([&] {
         const mc_mutex_t all[] = {c, a, b};
@@ -686,6 +749,71 @@ Test(ConditionApi, ends_of_waits) {
     expect_trace("cancelled late first second third ");
 }
 
+// Goal: while somebody waits for a condition with it, the mutex stays; and when the runtime ends meanwhile, the waiter owns the
+// mutex all the same, though another one had it.
+Test(ConditionApi, the_mutex_is_owned_whatever_ends_the_wait, .timeout = 20) {
+    World world;
+    Mutex mutex;
+    Condition condition;
+    mc_runtime_t rt = 0;
+    mc_runtime_options options = MC_RUNTIME_OPTIONS_INIT;
+    options.executors = 2;
+    cr_assert_eq(mc_runtime_create(&options, &rt), MC_OK);
+    cr_assert_eq(mc_runtime_start(rt), MC_OK);
+    struct State {
+        mc_mutex_t mutex;
+        mc_cond_t condition;
+        sync::atomic<int> inside{0}, waits{0};
+    } state{mutex, condition, {}, {}};
+    const auto waits = [](void *user) -> int32_t {
+        auto &s = *static_cast<State *>(user);
+        cr_assert_eq(mc_mutex_lock(s.mutex), MC_OK);
+        s.waits.fetch_add(1, sync::acq_rel);
+        const int32_t status = mc_cond_wait(s.condition, s.mutex, MC_FOREVER);
+        cr_assert_eq(s.inside.fetch_add(1, sync::acq_rel), 0);
+        s.inside.fetch_sub(1, sync::acq_rel);
+        cr_assert_eq(mc_mutex_unlock(s.mutex), MC_OK);
+        return status;
+    };
+    mc_task_t tasks[4] = {};
+    for (mc_task_t &task : tasks)
+        cr_assert_eq(mc_spawn(rt, waits, &state, nullptr, &task), MC_OK);
+    while (state.waits.load(sync::acquire) != 4)
+        pause_for(MC_MS / 5);
+    mutex.lock(); // all four have given it back
+    mutex.unlock();
+    cr_assert_eq(mc_mutex_destroy(mutex), MC_E_BUSY);
+    const auto holds = [](void *user) -> int32_t {
+        auto &s = *static_cast<State *>(user);
+        cr_assert_eq(mc_mutex_lock(s.mutex), MC_OK);
+        cr_assert_eq(s.inside.fetch_add(1, sync::acq_rel), 0);
+        cr_assert_eq(mc_cond_signal(s.condition), MC_OK);
+        s.waits.store(0, sync::release);
+        for (int i = 0; i < 5; ++i)
+            (void)mc_sleep(unit); // ended by the shutdown, while the one that was signalled comes back
+        for (int i = 0; i < 1000; ++i)
+            csp_yield();
+        s.inside.fetch_sub(1, sync::acq_rel);
+        cr_assert_eq(mc_mutex_unlock(s.mutex), MC_OK);
+        return 0;
+    };
+    mc_task_t holder = 0;
+    cr_assert_eq(mc_spawn(rt, holds, &state, nullptr, &holder), MC_OK);
+    while (state.waits.load(sync::acquire) != 0)
+        pause_for(MC_MS / 5);
+    cr_assert_eq(mc_runtime_shutdown(rt, MC_FOREVER), MC_OK);
+    int signalled = 0;
+    for (const mc_task_t task : tasks) {
+        int32_t result = 1;
+        cr_assert_eq(mc_join(task, MC_FOREVER, &result), MC_OK);
+        signalled += result == MC_OK;
+        cr_assert(result == MC_OK || result == MC_E_SHUTDOWN, "%d", result);
+    }
+    cr_assert_eq(signalled, 1);
+    cr_assert_eq(mc_join(holder, MC_FOREVER, nullptr), MC_OK);
+    cr_assert_eq(mc_runtime_destroy(rt), MC_OK);
+}
+
 // Goal: a waiter that finds the owner dead when it locks again learns that, and owns the mutex.
 Test(ConditionApi, the_owner_dies_meanwhile) {
     World world;
@@ -796,6 +924,14 @@ Test(SyncApi, nothing_waits_in_callbacks) {
     static mc_mutex_t mutex;
     static mc_semaphore_t semaphore;
     static mc_rwlock_t lock;
+    static mc_waitgroup_t waitgroup;
+    static mc_cond_t condition;
+    static mc_once_t once;
+    static mc_group_t group;
+    cr_assert_eq(mc_waitgroup_create(1, &waitgroup), MC_OK);
+    cr_assert_eq(mc_cond_create(&condition), MC_OK);
+    cr_assert_eq(mc_once_create(&once), MC_OK);
+    cr_assert_eq(mc_group_create(0, MC_FOREVER, &group), MC_OK);
     cr_assert_eq(mc_mutex_create(0, &mutex), MC_OK);
     cr_assert_eq(mc_semaphore_create(1, &semaphore), MC_OK);
     cr_assert_eq(mc_rwlock_create(&lock), MC_OK);
@@ -804,6 +940,20 @@ Test(SyncApi, nothing_waits_in_callbacks) {
         cr_assert_eq(mc_semaphore_acquire(semaphore, 1, MC_FOREVER), MC_OK, "it need not wait");
         cr_assert_eq(mc_semaphore_acquire(semaphore, 1, MC_FOREVER), MC_E_CONTEXT);
         cr_assert_eq(mc_rwlock_write_lock(lock, MC_FOREVER), MC_E_CONTEXT);
+        cr_assert_eq(mc_waitgroup_wait(waitgroup, MC_FOREVER), MC_E_CONTEXT);
+        cr_assert_eq(mc_group_wait(group, MC_FOREVER, nullptr), MC_E_CONTEXT);
+        cr_assert_eq(mc_sleep(MC_SEC), MC_E_CONTEXT);
+        cr_assert_eq(mc_blocking_call([](void *) -> int32_t { return 0; }, nullptr, nullptr), MC_E_CONTEXT);
+        const auto waits = [](void *) -> int32_t {
+            mc_mutex_t own = 0;
+            cr_assert_eq(mc_mutex_create(0, &own), MC_OK);
+            cr_assert_eq(mc_mutex_lock(own), MC_OK);
+            cr_assert_eq(mc_cond_wait(condition, own, MC_FOREVER), MC_E_CONTEXT);
+            cr_assert_eq(mc_mutex_unlock(own), MC_OK);
+            cr_assert_eq(mc_mutex_destroy(own), MC_OK);
+            return MC_OK;
+        };
+        cr_assert_eq(mc_once_call(once, waits, nullptr, MC_FOREVER), MC_OK);
     };
     {
         Chan channel(tx);
@@ -811,6 +961,9 @@ Test(SyncApi, nothing_waits_in_callbacks) {
             cr_assert_eq(mc_mutex_lock(mutex), MC_OK);
             cr_assert_eq(mc_rwlock_write_lock(lock, MC_FOREVER), MC_OK);
             int value = 0;
+            cr_assert_eq(mc_group_spawn(
+                             group, [](void *) -> int32_t { return 0; }, nullptr, nullptr),
+                         MC_OK);
             cr_assert_eq(csp_recv(channel.r, &value), 1);
             cr_assert_eq(mc_mutex_unlock(mutex), MC_OK);
             cr_assert_eq(mc_rwlock_write_unlock(lock), MC_OK);
@@ -818,6 +971,11 @@ Test(SyncApi, nothing_waits_in_callbacks) {
         cr_assert_eq(channel.send(1), 1);
         csp_schedule();
     }
+    cr_assert_eq(mc_waitgroup_done(waitgroup), MC_OK);
+    cr_assert_eq(mc_waitgroup_destroy(waitgroup), MC_OK);
+    cr_assert_eq(mc_cond_destroy(condition), MC_OK);
+    cr_assert_eq(mc_once_destroy(once), MC_OK);
+    cr_assert_eq(mc_group_destroy(group), MC_OK);
     cr_assert_eq(mc_mutex_destroy(mutex), MC_OK);
     cr_assert_eq(mc_semaphore_destroy(semaphore), MC_OK);
     cr_assert_eq(mc_rwlock_destroy(lock), MC_OK);

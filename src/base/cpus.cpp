@@ -112,16 +112,22 @@ uint32_t quota_cpus(const char *root) noexcept {
 
 #ifdef MC_SYS
 uint32_t usable_cpus() noexcept { return sync::cpu_count(); }
+uint32_t known_cpus() noexcept { return sync::cpu_count(); }
 #else
+namespace {
+sync::atomic<uint32_t> usable{0};
+}
+
 uint32_t usable_cpus() noexcept {
-    static sync::atomic<uint32_t> known{0};
-    uint32_t count = known.load(sync::relaxed);
+    uint32_t count = usable.load(sync::relaxed);
     if (count == 0) {
         count = std::min(sync::cpu_count(), quota_cpus(""));
-        known.store(count, sync::relaxed); // whoever stores stores the same
+        usable.store(count, sync::relaxed); // whoever stores stores the same
     }
     return count;
 }
+
+uint32_t known_cpus() noexcept { return std::max<uint32_t>(usable.load(sync::relaxed), 1); }
 #endif
 
 } // namespace mc::base

@@ -69,9 +69,10 @@ int32_t wait_for_condition(ThreadContext &thread, uint64_t handle, uint64_t mute
     condition->waiters.push_back(&waiter); // before the mutex is free: see the class
     condition->lock.unlock();
     const uint32_t depth = mutex->leave_recursion();
+    mutex->announce_return();
     (void)mutex->unlock(thread, mutex_handle);
     const int32_t status = wait_for_signal(thread, *condition, waiter, deadline_ns);
-    const int32_t locked = mutex->lock_uncancelled(here_now(), mutex_handle);
+    const int32_t locked = mutex->lock_again(here_now(), mutex_handle);
     if (locked == MC_OK || locked == MC_E_OWNERDEAD)
         mutex->enter_recursion(depth);
     return locked == MC_OK ? status : locked;
@@ -99,7 +100,7 @@ enum Asks : uint64_t { to_read, to_write };
 void admit(RwLock &rwlock, WaitList::Taken &taken) noexcept {
     while (Waiting *first = rwlock.waiting.first()) {
         const uint64_t asks = first->asks;
-        const Task *task = first->task;
+        const Task *task = first->task; // of the waiter, before it is woken
         if (rwlock.writer != nullptr || (asks == to_write && rwlock.readers != 0))
             return;
         if (!rwlock.waiting.try_take(*first, MC_OK))
@@ -116,7 +117,7 @@ int32_t lock_as(ThreadContext &thread, uint64_t handle, int64_t deadline_ns, Ask
     RwLock *rwlock = lock_primitive<RwLock>(handle);
     if (rwlock == nullptr)
         return MC_E_STALE;
-    if (rwlock->writer == thread.running) {
+    if (rwlock->written_by(*thread.running)) {
         rwlock->lock.unlock();
         return MC_E_DEADLOCK;
     }
@@ -177,7 +178,7 @@ int32_t unlock_exclusive(ThreadContext &thread, uint64_t handle) noexcept {
     RwLock *rwlock = lock_primitive<RwLock>(handle);
     if (rwlock == nullptr)
         return MC_E_STALE;
-    if (rwlock->writer != thread.running) {
+    if (!rwlock->written_by(*thread.running)) {
         rwlock->lock.unlock();
         return MC_E_PERM;
     }

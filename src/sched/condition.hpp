@@ -28,8 +28,9 @@ struct Condition : Primitive<Condition> {
 };
 
 int32_t create_condition(uint64_t *out) noexcept;
-// MC_OK: signalled. The mutex is owned again then, as it is with MC_E_TIMEDOUT, MC_E_CANCELED, MC_E_DEADLOCK,
-// MC_E_SHUTDOWN and MC_E_OWNERDEAD (which hides any of these); with MC_E_STALE, MC_E_PERM and MC_E_CONTEXT nothing happened.
+// MC_OK: signalled. The mutex is owned again then, as it is with MC_E_TIMEDOUT, MC_E_CANCELED, MC_E_SHUTDOWN and
+// MC_E_OWNERDEAD (which hides any of these), and with MC_E_DEADLOCK, unless it is the mutex that nobody would give back. With
+// MC_E_STALE, MC_E_PERM and MC_E_CONTEXT nothing has happened.
 int32_t wait_for_condition(ThreadContext &thread, uint64_t condition, uint64_t mutex, int64_t deadline_ns) noexcept;
 int32_t signal_condition(uint64_t handle, bool all) noexcept;
 
@@ -42,14 +43,17 @@ struct RwLock : Primitive<RwLock> {
     // guarded by lock
     uint32_t readers = 0;
     const Task *writer = nullptr;
+    uint64_t writer_id = 0; // another task may have its slot by now
     // written under lock, read by reports
     sync::atomic<const Task *> seen_writer{nullptr};
 
     void set_writer(const Task *task) noexcept {
         writer = task;
+        writer_id = task == nullptr ? 0 : task->id;
         seen_writer.store(task, sync::relaxed);
     }
 
+    bool written_by(const Task &task) const noexcept { return writer == &task && writer_id == task.id; }
     bool busy() const noexcept { return readers != 0 || writer != nullptr; }
 };
 

@@ -95,6 +95,7 @@ bool Executor::prepare_owner(Task *known) noexcept {
     if (known == nullptr)
         task->name[0] = '\0';
     task->in_schedule = false;
+    task->in_quiescence.store(0, sync::relaxed);
     task->word.make_runnable();
     owner_ = task;
     return true;

@@ -196,6 +196,7 @@ private:
     bool prepare_owner(Task *known) noexcept;
     void bind_thread() noexcept;
     static void thread_main(void *self) noexcept;
+    void end_state_of_own_task() noexcept;
     void call_thread_hook(const char *what, void (*hook)(void *, uint32_t)) noexcept;
     void idle_of_many() noexcept;
     void run(Task *task) noexcept;

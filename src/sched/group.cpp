@@ -4,7 +4,7 @@
 
 namespace mc::sched {
 
-int32_t create_group(ThreadContext &thread, Pool &pool, int64_t deadline_ns, uint64_t *out) noexcept {
+int32_t create_group(ThreadContext &thread, Pool &pool, uint64_t runtime, int64_t deadline_ns, uint64_t *out) noexcept {
     Scope *scope = Scope::create(thread.running->scope, deadline_ns);
     if (scope == nullptr)
         return MC_E_NOMEM;
@@ -13,7 +13,7 @@ int32_t create_group(ThreadContext &thread, Pool &pool, int64_t deadline_ns, uin
         group.first_error = MC_OK;
         group.scope = scope;
         group.pool = &pool;
-        group.runtime = pool.handle();
+        group.runtime = runtime;
     });
     if (status != MC_OK)
         (void)Scope::destroy(scope);
@@ -40,10 +40,7 @@ int32_t cancel_group(uint64_t handle, int32_t cause) noexcept {
     Group *group = lock_primitive<Group>(handle);
     if (group == nullptr)
         return MC_E_STALE;
-    ++group->children; // so that its scope stays
-    group->lock.unlock();
-    group->scope->cancel(cause == MC_OK ? MC_E_CANCELED : cause);
-    child_ended(*group, MC_OK);
+    group->scope->cancel_from(group->lock, cause == MC_OK ? MC_E_CANCELED : cause);
     return MC_OK;
 }
 

@@ -27,7 +27,8 @@ public:
     bool busy() const noexcept { return children != 0; }
 };
 
-int32_t create_group(ThreadContext &thread, Pool &pool, int64_t deadline_ns, uint64_t *out) noexcept;
+// runtime: the pool's handle, by which it was found.
+int32_t create_group(ThreadContext &thread, Pool &pool, uint64_t runtime, int64_t deadline_ns, uint64_t *out) noexcept;
 // As spawn; the group's scope and the group are set here.
 int32_t spawn_in_group(ThreadContext &thread, uint64_t handle, SpawnRequest &request) noexcept;
 int32_t cancel_group(uint64_t handle, int32_t cause) noexcept;

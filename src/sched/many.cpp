@@ -5,6 +5,7 @@
 #include "sched/pool.hpp"
 #include "sched/runtime.hpp"
 #include "sched/switch.hpp"
+#include "sched/task_state.hpp"
 
 #include <algorithm>
 
@@ -55,6 +56,7 @@ void Executor::thread_main(void *self) noexcept {
     executor.jump(executor.idle_); // until the pool stops
     executor.call_thread_hook("a hook of a thread's end", executor.pool_.options().thread_stops);
     executor.cpu_.store(-1, sync::relaxed);
+    executor.end_state_of_own_task(); // of what the hooks have left
     sync::set_thread_slot(nullptr);
     executor.release_thread();
     executor.many_ = false;
@@ -66,6 +68,15 @@ void Executor::call_thread_hook(const char *what, void (*hook)(void *, uint32_t)
         return;
     ++thread_.no_switch;
     (void)base::call_guarded(what, [&] { hook(pool_.options().user, index_); });
+    --thread_.no_switch;
+}
+
+// A task of the executor's own has no end: what callbacks on it leave behind ends with them. Nothing may wait there.
+void Executor::end_state_of_own_task() noexcept {
+    if (!has_state(*thread_.running))
+        return;
+    ++thread_.no_switch;
+    end_task_state(*thread_.running);
     --thread_.no_switch;
 }
 

@@ -11,7 +11,11 @@
 namespace mc::sched {
 namespace {
 
+#if defined(MC_SYS) && MC_SYS
+constexpr int64_t starved_after_ns = 300; // time goes slowly there
+#else
 constexpr int64_t starved_after_ns = 1'000'000;
+#endif
 #if defined(MC_SYS) && MC_SYS
 constexpr int spins = 1;
 #else
@@ -22,7 +26,7 @@ enum Grant : int32_t { try_again = 0, owned = 1 };
 
 // Whether the owner could be running while we spin.
 bool may_spin(const ThreadContext &thread) noexcept {
-    return base::usable_cpus() > 1 && (thread.executor == nullptr || thread.executor->many());
+    return (thread.executor == nullptr || thread.executor->many()) && base::known_cpus() > 1;
 }
 
 } // namespace
@@ -82,15 +86,18 @@ Mutex::Attempt Mutex::attempt(const Task &task, uint64_t handle, bool may_wait) 
 void Mutex::spin(const ThreadContext &thread) const noexcept {
     if (!may_spin(thread) || owned_by(*thread.running))
         return;
-    for (int i = 0; i < spins && (word_.load(sync::relaxed) & (owner_mask | waiters)) != 0; ++i)
+    for (int i = 0; i < spins && (word_.load(sync::relaxed) & owner_mask) != 0; ++i)
         sync::cpu_relax();
 }
 
 // By the task that owns it from now on.
 int32_t Mutex::taken(Task &task) noexcept {
     note_held(task);
-    return (word_.load(sync::relaxed) & dead) != 0 ? MC_E_OWNERDEAD : MC_OK;
+    return in_doubt();
 }
+
+// By the owner.
+int32_t Mutex::in_doubt() const noexcept { return (word_.load(sync::relaxed) & dead) != 0 ? MC_E_OWNERDEAD : MC_OK; }
 
 int32_t Mutex::lock_slow(ThreadContext &thread, uint64_t handle, int64_t deadline_ns, bool may_be_cancelled) noexcept {
     Task &task = *thread.running;
@@ -102,6 +109,8 @@ int32_t Mutex::lock_slow(ThreadContext &thread, uint64_t handle, int64_t deadlin
         const bool late = deadline_ns != MC_FOREVER && deadline_ns <= sync::now_ns();
         const int32_t refused = late ? MC_E_TIMEDOUT : may_block(*here);
         wait_lock_.lock();
+        if (at == WaitList::At::front)
+            --returning_;
         const Attempt outcome = attempt(task, handle, refused == MC_OK);
         if (outcome != Attempt::announced)
             wait_lock_.unlock();
@@ -110,7 +119,7 @@ int32_t Mutex::lock_slow(ThreadContext &thread, uint64_t handle, int64_t deadlin
             return taken(task);
         case Attempt::recursed:
             ++recursion_;
-            return MC_OK;
+            return in_doubt();
         case Attempt::stale:
             return MC_E_STALE;
         case Attempt::deadlock:
@@ -128,14 +137,29 @@ int32_t Mutex::lock_slow(ThreadContext &thread, uint64_t handle, int64_t deadlin
         parking.may_be_cancelled = may_be_cancelled;
         parking.waits_for = WaitsFor(WaitKind::mutex, this);
         const WakeReason reason = waiting_.wait(*here, wait_lock_, waiting, at, parking);
-        if (reason != WakeReason::ready) {
+        here = &here_now();
+        if (reason == WakeReason::shutdown && !may_be_cancelled) {
+            ++returning_;
+            wait_lock_.unlock();
+        } else if (reason != WakeReason::ready) {
             wait_lock_.unlock();
             return status_of(reason);
-        }
-        if (task.wake_value == owned)
+        } else if (task.wake_value == owned) {
             return taken(task);
-        here = &here_now();
+        }
     }
+}
+
+void Mutex::announce_return() noexcept {
+    base::SpinGuard guard(wait_lock_);
+    ++returning_;
+}
+
+int32_t Mutex::lock_again(ThreadContext &thread, uint64_t handle) noexcept {
+    const int32_t status = lock_slow(thread, handle, MC_FOREVER, false);
+    base::SpinGuard guard(wait_lock_);
+    --returning_;
+    return status;
 }
 
 // --- giving back ---
@@ -172,6 +196,7 @@ void Mutex::pass_on(uint64_t word) noexcept {
     Waiting *first = waiting_.first();
     const bool hand_over = first != nullptr && ((policy_ & fifo) != 0 || first->asks != 0);
     first = waiting_.take_first(hand_over ? owned : try_again);
+    returning_ += first != nullptr && !hand_over;
     const uint64_t rest = waiting_.empty() ? 0 : waiters;
     const uint64_t owner = first != nullptr && hand_over ? owner_bits(*first->task) : 0;
     // release: pairs with the acquire of whoever takes it; one who was handed it is ordered by its wake.
@@ -204,8 +229,8 @@ int32_t Mutex::end(uint64_t handle, bool *reusable) noexcept {
     uint64_t word = word_.load(sync::relaxed);
     if (generation_bits(word) != generation_bits(handle))
         return MC_E_STALE;
-    // A waiter that was woken to try again and has not yet, finds a stale handle. Word without generation: nobody's.
-    if ((word & owner_mask) != 0 || !waiting_.empty() ||
+    // A word without generation: nobody's.
+    if ((word & owner_mask) != 0 || !waiting_.empty() || returning_ != 0 ||
         !word_.compare_exchange_strong(word, 0, sync::acquire, sync::relaxed))
         return MC_E_BUSY;
     *reusable = base::retire_handle(this);
@@ -285,6 +310,7 @@ void leave_mutexes_behind() noexcept {
         mutex->word_.store(0, sync::relaxed);
         new (&mutex->wait_lock_) base::Spinlock();
         new (&mutex->waiting_) WaitList();
+        mutex->returning_ = 0;
     }
 }
 

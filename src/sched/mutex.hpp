@@ -59,10 +59,10 @@ public:
         }
         return lock_slow(thread, handle, deadline_ns, true);
     }
-    // As if by lock, but no cancellation and no deadline ends it: for who must own it before it may go on.
-    int32_t lock_uncancelled(ThreadContext &thread, uint64_t handle) noexcept {
-        return lock_slow(thread, handle, MC_FOREVER, false);
-    }
+    // A condition's wait: announced while the mutex is owned, so that it stays; then as if by lock, but no cancellation, no
+    // deadline and no shutdown ends it (a shutdown ends the waits of whoever owns it, too). Only MC_E_DEADLOCK does.
+    void announce_return() noexcept;
+    int32_t lock_again(ThreadContext &thread, uint64_t handle) noexcept;
     int32_t unlock(ThreadContext &thread, uint64_t handle) noexcept {
         Task &task = *thread.running;
         const uint64_t mine = generation_bits(handle) | owner_bits(task);
@@ -126,6 +126,7 @@ private:
     Attempt attempt(const Task &task, uint64_t handle, bool may_wait) noexcept;
     void spin(const ThreadContext &thread) const noexcept;
     int32_t taken(Task &task) noexcept;
+    int32_t in_doubt() const noexcept;
     int32_t give_back() noexcept;
     void pass_on(uint64_t word) noexcept;
 
@@ -139,6 +140,8 @@ private:
     base::Spinlock wait_lock_;
     // guarded by wait_lock_
     WaitList waiting_; // asks: 1 when it must be handed the mutex
+    uint32_t returning_ =
+        0; // who was woken to try again and has not yet, or waits for a condition: the mutex must stay
 };
 
 using MutexSlab = base::Slab<Mutex>;

@@ -2,6 +2,7 @@
 
 #include "base/alloc.hpp"
 #include "base/assert.hpp"
+#include "base/cpus.hpp"
 #include "sched/spawn.hpp"
 #include "sched/switch.hpp"
 
@@ -94,6 +95,7 @@ int32_t Pool::start(uint32_t n) noexcept {
     if (!make_executors(n))
         return MC_E_NOMEM;
     plan_placement();
+    (void)base::usable_cpus(); // here there is stack enough to find out
     many_.store(1, sync::seq_cst);
     for (uint32_t i = 0; i < n; ++i) {
         if (start_thread(at(i)))

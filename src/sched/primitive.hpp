@@ -80,7 +80,7 @@ inline int32_t refuse_to_wait(const ThreadContext &thread, int64_t deadline_ns) 
 // waiter off the list, and fills `taken` with whom that lets go on.
 template <class T, class Ended>
 int32_t wait_for(ThreadContext &thread, T &item, Waiting &waiting, int64_t deadline_ns, Ended ended,
-                 WaitKind kind = T::wait_kind) noexcept {
+                 WaitKind kind = T::wait_kind, WaitList::At at = WaitList::At::back) noexcept {
     const int32_t refused = refuse_to_wait(thread, deadline_ns);
     if (refused != MC_OK) {
         item.lock.unlock();
@@ -88,7 +88,7 @@ int32_t wait_for(ThreadContext &thread, T &item, Waiting &waiting, int64_t deadl
     }
     Parking parking(nullptr, deadline_ns, nullptr);
     parking.waits_for = WaitsFor(kind, &item);
-    const WakeReason reason = item.waiting.wait(thread, item.lock, waiting, WaitList::At::back, parking);
+    const WakeReason reason = item.waiting.wait(thread, item.lock, waiting, at, parking);
     if (reason == WakeReason::ready)
         return waiting.task->wake_value;
     WaitList::Taken taken;

@@ -269,7 +269,7 @@ Test(PrimitivesSys, the_last_child_wakes_the_waiter, .timeout = 60) {
         Setting setting;
         uint64_t handle = 0;
         Pool *pool = Pool::create();
-        check(pool != nullptr && create_group(setting.a.thread, *pool, MC_FOREVER, &handle) == MC_OK, "not made");
+        check(pool != nullptr && create_group(setting.a.thread, *pool, 0, MC_FOREVER, &handle) == MC_OK, "not made");
         Group *group = lock_primitive<Group>(handle);
         group->children = 2;
         group->lock.unlock();
@@ -284,4 +284,51 @@ Test(PrimitivesSys, the_last_child_wakes_the_waiter, .timeout = 60) {
         Thread one([&] { child_ended(*group, MC_E_IO); }, "one");
         Thread two([&] { child_ended(*group, MC_E_CLOSED); }, "two");
     });
+}
+
+// Goal: among the owner, two microthreads and another thread, through the executor's switches, inbox and sleep: the mutex
+// excludes and is free at the end, a condition's signals are not lost.
+Test(PrimitivesSys, mutex_and_condition_on_an_executor, .timeout = 60) {
+    for (const uint32_t policy : {Mutex::barging, Mutex::fifo})
+        explore("PrimitivesSys/mutex_and_condition_on_an_executor", [policy] {
+            here();
+            Known known;
+            const uint64_t mutex = made([=](uint64_t *out) { return create_mutex(policy, out); });
+            const uint64_t condition = made(create_condition);
+            int inside = 0;
+            int places = 0;
+            const auto use = [&] {
+                check(mutex_at(mutex)->lock(here(), mutex, MC_FOREVER) == MC_OK, "not locked");
+                check(inside++ == 0, "two own it");
+                sync::cpu_relax();
+                ++places;
+                check(inside-- == 1, "two own it");
+                check(signal_condition(condition, false) == MC_OK, "not signalled");
+                check(mutex_at(mutex)->unlock(here(), mutex) == MC_OK, "not owned");
+            };
+            const auto take = [&] {
+                check(mutex_at(mutex)->lock(here(), mutex, MC_FOREVER) == MC_OK, "not locked");
+                while (places == 0)
+                    check(wait_for_condition(here(), condition, mutex, MC_FOREVER) == MC_OK, "not signalled");
+                check(inside == 0, "somebody owns it");
+                --places;
+                check(mutex_at(mutex)->unlock(here(), mutex) == MC_OK, "not owned");
+            };
+            const mc_task_t one = start([&] { use(); });
+            const mc_task_t two = start([&] { take(); });
+            {
+                Thread other(
+                    [&] {
+                        known.arrive();
+                        use();
+                        take();
+                    },
+                    "other");
+                known.wait_for(1);
+                check(join_until(one, MC_FOREVER) == MC_OK && join_until(two, MC_FOREVER) == MC_OK, "no end");
+            }
+            check(places == 0, "%d places", places);
+            check(destroy_primitive<Condition>(condition) == MC_OK, "somebody waits");
+            check(destroy_mutex(mutex) == MC_OK, "somebody owns it");
+        });
 }

@@ -159,7 +159,9 @@ bool Executor::reclaim() noexcept {
     Reclaimer &reclaimer = pool_.reclaimer();
     if (many_)
         reader_.quiescent();
-    return call_frees(thread_, [&] { return reclaimer.advance(); });
+    const bool advanced = call_frees(thread_, [&] { return reclaimer.advance(); });
+    end_state_of_own_task();
+    return advanced;
 }
 
 // The same; when it was held up, the next sleep ends in time for another try.

@@ -69,6 +69,8 @@ void thread_ends(void *slot) noexcept {
     const bool on_its_own = thread->executor == nullptr || thread->running == thread->executor->owner();
     if (on_its_own && has_state(*thread->running)) // calls users, who may call us
         end_task_state(*thread->running);
+    if (sync::thread_slot() != slot)
+        return; // a drop has made the thread another one: the owner, or no owner any more. That one's own end sees to it.
     sync::lock_guard guard(registry.mutex);
     if (thread->executor != nullptr && thread->executor->many()) {
         registry.ended = true; // exit() was called on a microthread's stack: the others go on until the process is gone

@@ -32,7 +32,9 @@ int32_t Scope::cause() noexcept {
 bool Scope::mark(int32_t cause, base::List<ScopeWait> &granted) noexcept {
     if (cause_ != MC_OK)
         return false;
-    cause_ = cause;
+    cause_ = cause_locked(); // the deadline may have come first
+    if (cause_ == MC_OK)
+        cause_ = cause;
     for (ScopeWait *wait = waits_.front(); wait != nullptr;) {
         ScopeWait *following = waits_.after(wait);
         wait->claim = wait->task->word.try_claim(wait->epoch);
@@ -76,6 +78,12 @@ void Scope::cancel_locked(int32_t cause) noexcept {
 
 void Scope::cancel(int32_t cause) noexcept {
     lock_.lock();
+    cancel_locked(cause);
+}
+
+void Scope::cancel_from(base::Spinlock &owner, int32_t cause) noexcept {
+    lock_.lock();
+    owner.unlock();
     cancel_locked(cause);
 }
 
@@ -150,8 +158,8 @@ namespace {
 
 Scope *resolve(uint64_t handle) noexcept { return base::resolve_handle(scope_slab(), base::HandleKind::scope, handle); }
 
-void enter_resolved(Task &task, Scope &scope, ScopeEntry &entry) noexcept {
-    entry = ScopeEntry{&scope, task.entries};
+void enter_resolved(Task &task, Scope &scope, ScopeEntry &entry, bool for_life) noexcept {
+    entry = ScopeEntry{&scope, task.entries, for_life};
     task.entries = &entry;
     task.scope = &scope;
 }
@@ -177,7 +185,7 @@ int32_t enter_scope(Task &task, uint64_t handle) noexcept {
         base::SpinGuard guard(scope->lock_);
         if (scope->generation.load(sync::relaxed) == base::handle_generation(handle)) {
             ++scope->inside_;
-            enter_resolved(task, *scope, *entry);
+            enter_resolved(task, *scope, *entry, false);
             return MC_OK;
         }
     }
@@ -190,24 +198,32 @@ bool begin_inside(Task &task, Scope &scope) noexcept {
     if (entry == nullptr)
         return false;
     scope.add_inside();
-    enter_resolved(task, scope, *entry);
+    enter_resolved(task, scope, *entry, true);
     return true;
 }
 
-int32_t leave_scope(Task &task) noexcept {
+namespace {
+
+void leave_innermost(Task &task) noexcept {
     ScopeEntry *entry = task.entries;
-    if (entry == nullptr)
-        return MC_E_NOENT;
     task.entries = entry->outer;
     task.scope = entry->outer == nullptr ? nullptr : entry->outer->scope;
     entry->scope->remove_inside();
     base::destroy(entry);
+}
+
+} // namespace
+
+int32_t leave_scope(Task &task) noexcept {
+    if (task.entries == nullptr || task.entries->for_life)
+        return MC_E_NOENT;
+    leave_innermost(task);
     return MC_OK;
 }
 
 void leave_all_scopes(Task &task) noexcept {
-    while (leave_scope(task) == MC_OK) {
-    }
+    while (task.entries != nullptr)
+        leave_innermost(task);
 }
 
 int32_t cancel_scope(uint64_t handle, int32_t cause) noexcept {
@@ -229,10 +245,10 @@ int32_t scope_cause(uint64_t handle, int32_t *cause) noexcept {
     Scope *scope = resolve(handle);
     if (scope == nullptr)
         return MC_E_STALE;
-    const int32_t found = scope->cause();
-    if (scope->generation.load(sync::acquire) != base::handle_generation(handle)) // ended meanwhile: it was another's
+    base::SpinGuard guard(scope->lock_);
+    if (scope->generation.load(sync::relaxed) != base::handle_generation(handle))
         return MC_E_STALE;
-    *cause = found;
+    *cause = scope->cause_locked();
     return MC_OK;
 }
 

@@ -39,6 +39,9 @@ class Scope : public base::SlabItem<Scope>, public base::HandleItem, public base
 public:
     // Ends all waits with WakeReason::cancelled. The first cause stays.
     void cancel(int32_t cause = MC_E_CANCELED) noexcept;
+    // The same, by one who holds the lock under which the scope's end is decided, and gives it back once the scope's own is
+    // taken: then it stays until it is cancelled.
+    void cancel_from(base::Spinlock &owner, int32_t cause) noexcept;
     // Also when the deadline has passed.
     bool cancelled() noexcept { return cause() != MC_OK; }
     int32_t cause() noexcept; // MC_OK: not cancelled
@@ -66,6 +69,7 @@ private:
     friend int32_t enter_scope(Task &, uint64_t) noexcept;
     friend int32_t destroy_scope(uint64_t) noexcept;
     friend int32_t cancel_scope(uint64_t, int32_t) noexcept;
+    friend int32_t scope_cause(uint64_t, int32_t *) noexcept;
 
     static void end(Scope *scope, bool reusable) noexcept;
     void cancel_locked(int32_t cause) noexcept;
@@ -90,6 +94,7 @@ ScopeSlab &scope_slab() noexcept;
 struct ScopeEntry {
     Scope *scope;
     ScopeEntry *outer;
+    bool for_life; // from its start to its end: a group's child
 };
 
 // By handle, for the calling task. As mc/scope.h.

@@ -110,6 +110,7 @@ int32_t create_once(uint64_t *out) noexcept {
     return create_primitive<Once>(out, [](Once &once) {
         once.state = Once::State::open;
         once.runner = nullptr;
+        once.returning = 0;
     });
 }
 
@@ -127,6 +128,7 @@ void settle(Once &once, bool done) noexcept {
         if (waiting == nullptr)
             break;
         taken.push_back(waiting);
+        once.returning += !done;
     } while (done);
     once.lock.unlock();
     WaitList::wake_all(taken);
@@ -144,10 +146,12 @@ int32_t run_it(Once &once, int32_t (*fn)(void *), void *user) noexcept {
 
 int32_t run_once(ThreadContext &thread, uint64_t handle, int32_t (*fn)(void *), void *user,
                  int64_t deadline_ns) noexcept {
+    WaitList::At at = WaitList::At::back;
     for (ThreadContext *here = &thread;; here = &here_now()) {
         Once *once = lock_primitive<Once>(handle);
         if (once == nullptr)
             return MC_E_STALE;
+        once->returning -= at == WaitList::At::front;
         if (once->state == Once::State::open) {
             once->state = Once::State::running;
             once->runner = here->running;
@@ -160,9 +164,10 @@ int32_t run_once(ThreadContext &thread, uint64_t handle, int32_t (*fn)(void *), 
             return done ? MC_OK : MC_E_DEADLOCK;
         }
         Waiting waiting;
-        const int32_t status = wait_for(*here, *once, waiting, deadline_ns, nobody_else<Once>);
+        const int32_t status = wait_for(*here, *once, waiting, deadline_ns, nobody_else<Once>, Once::wait_kind, at);
         if (status != MC_E_AGAIN)
             return status;
+        at = WaitList::At::front; // it has waited longest
     }
 }
 

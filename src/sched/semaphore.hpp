@@ -45,8 +45,9 @@ struct Once : Primitive<Once> {
     // guarded by lock
     State state = State::open;
     const Task *runner = nullptr;
+    uint32_t returning = 0; // woken to try, and not yet there
 
-    bool busy() const noexcept { return state == State::running; }
+    bool busy() const noexcept { return state == State::running || returning != 0; }
 };
 
 int32_t create_once(uint64_t *out) noexcept;

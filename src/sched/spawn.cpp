@@ -87,10 +87,12 @@ void fiber_entry(fiber::Context *previous) noexcept {
         std::fprintf(stderr, "libmcrt: a microthread returned in a forked child; call _exit or exec there\n");
         std::abort();
     }
-    if (has_state(task)) [[unlikely]]
-        end_task_state(task);
     if (task.executor->thread().reading != 0)
         end_forgotten_readings(task);
+    if (has_state(task)) [[unlikely]] {
+        end_task_state(task);
+        end_all_readings(task.executor->thread()); // of drops
+    }
     publish_result(task, result);
     if (task.group != nullptr) [[unlikely]]
         child_ended(*std::exchange(task.group, nullptr), result);
