@@ -105,7 +105,8 @@ MC_API int32_t mc_runtime_add_executor(mc_runtime_t rt) MC_NOEXCEPT;
  * the library's own or known to it and blocked in it without a deadline (or in this call), in no runtime does anything move, and
  * there is no mc_runtime_hold. The log has each task with what it waits for, how long, who holds it, and the cycle.
  * MC_E_TIMEDOUT: the deadline passed. MC_E_CONTEXT: on a microthread of the runtime itself; single-processor mode, where the
- * owner's call runs what there is to run, on any other thread. MC_E_STALE, MC_E_CANCELED, MC_E_SHUTDOWN.
+ * owner's call runs what there is to run, on any other thread; a runtime with microthreads that has not been started, or stops
+ * meanwhile. A microthread of another runtime may wait, and learns of no deadlock. MC_E_STALE, MC_E_CANCELED, MC_E_SHUTDOWN.
  * Several may wait. Blocks: fiber | thread. Threads: any. Calls back: no. */
 MC_API int32_t mc_runtime_wait_quiescent(mc_runtime_t rt, int64_t deadline_ns) MC_NOEXCEPT;
 
@@ -122,9 +123,9 @@ typedef struct mc_runtime_counters {
     uint32_t sleeping;         /* of those */
     uint32_t searching;        /* of those: look for work */
     uint64_t microthreads;     /* that have begun and not ended */
-    uint64_t spawned;          /* ever */
-    uint64_t turns;            /* how often a task was begun or resumed; 0 in single-processor mode */
-    uint64_t queued;           /* runnable, not pinned, and not running */
+    uint64_t spawned;          /* since the runtime was made */
+    uint64_t turns;            /* how often a task was begun or resumed by executors with threads */
+    uint64_t queued;           /* runnable and not running; without pinned ones in their first quantum */
     uint32_t blocking_threads; /* that there are now */
     uint32_t blocking_running; /* blocking calls whose function runs */
     uint32_t blocking_queued;  /* those that wait for a thread */
@@ -237,7 +238,7 @@ MC_API int32_t mc_blocking_call(int32_t (*fn)(void *user), void *user, int32_t *
 /* For a host's garbage collector: calls visit for the stack of every microthread of the runtime that is suspended, with the part
  * that is in use, [low, high), registers saved there included; and for those that run, with all of their stack. The caller sees
  * to it that none begins, goes on or ends meanwhile (they wait at a safepoint of the host's, or the caller owns the
- * single-processor runtime). visit must not call the library. MC_E_INVAL: NULL visit. MC_E_STALE.
+ * single-processor runtime). visit must not call the library; an exception of its is logged. MC_E_INVAL: NULL visit. MC_E_STALE.
  * Blocks: never. Threads: any. Calls back: visit, on the caller's stack. */
 typedef void (*mc_stack_fn)(void *user, mc_task_t task, const void *low, const void *high);
 MC_API int32_t mc_task_each_stack(mc_runtime_t rt, mc_stack_fn visit, void *user) MC_NOEXCEPT;

@@ -179,7 +179,7 @@ void csp_schedule(void) noexcept {
     }
     if (!may_run(*thread, "csp_schedule"))
         return;
-    thread->executor->run_until_idle();
+    (void)thread->executor->run_until_idle();
 }
 
 int csp_init_runtime(int n) noexcept {

@@ -187,14 +187,13 @@ Test(Inspect, while_everything_moves, .timeout = 60) {
         const Snapshot snapshot;
         for (const mc_task_info &info : snapshot.all) {
             const std::string name(info.name);
-            if (info.state != MC_TASK_WAITING)
-                cr_assert_eq(info.waits_for, MC_WAIT_NONE);
             if (name == "ping" || name == "pong") {
                 const bool waits = info.waits_for == MC_WAIT_SEND || info.waits_for == MC_WAIT_RECEIVE;
                 cr_assert(info.state != MC_TASK_WAITING || waits, "%s waits for %u", info.name, info.waits_for);
             }
         }
     }
+    csp_schedule();
 }
 
 // Goal: those that have waited for long are the report of what is forgotten, with channel and description; threads too.

@@ -106,8 +106,8 @@ int32_t mc_runtime_start(mc_runtime_t rt) noexcept {
 
 int32_t mc_runtime_shutdown(mc_runtime_t rt, int64_t timeout_ns) noexcept {
     const int64_t deadline_ns = mc_after(timeout_ns);
-    return with_runtime(rt, [=](ThreadContext &thread, Pool &pool) {
-        return mc::sched::shutdown_runtime(thread, rt != 0 ? rt : pool.handle(), deadline_ns);
+    return with_runtime(rt, [=](ThreadContext &thread, Pool &) {
+        return mc::sched::shutdown_runtime(thread, rt != 0 ? rt : mc::sched::default_runtime(), deadline_ns);
     });
 }
 
@@ -278,7 +278,8 @@ int32_t mc_task_each_stack(mc_runtime_t rt, mc_stack_fn visit, void *user) noexc
         mc::sched::for_each_task([&](const Task &task) {
             mc::sched::StackInUse stack;
             if (mc::sched::stack_in_use(task, pool, &stack))
-                visit(user, mc::sched::handle_of(task), stack.low, stack.high);
+                (void)mc::base::call_guarded("a visitor of stacks",
+                                             [&] { visit(user, mc::sched::handle_of(task), stack.low, stack.high); });
         });
         return MC_OK;
     });

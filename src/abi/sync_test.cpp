@@ -6,6 +6,7 @@
 #include <mc/scope.h>
 #include <mc/sync.h>
 
+#include <algorithm>
 #include <memory>
 #include <stdexcept>
 #include <vector>
@@ -336,9 +337,11 @@ Test(MutexApi, locks_all, .timeout = 60) {
     cr_assert_eq(mc_mutex_lock_all(twice, 3, MC_FOREVER), MC_E_INVAL);
     mc_mutex_t gone = 0;
     {
-        Mutex last; // locked last: its slot comes after theirs
-        gone = last;
-        cr_assert_gt(static_cast<uint32_t>(gone), static_cast<uint32_t>(c.handle));
+        std::vector<std::unique_ptr<Mutex>> others; // one that would be locked last: its slot comes after theirs
+        while (static_cast<uint32_t>(gone) <= static_cast<uint32_t>(std::max({a.handle, b.handle, c.handle}))) {
+            others.push_back(std::make_unique<Mutex>());
+            gone = *others.back();
+        }
     }
     const mc_mutex_t stale[] = {a, gone, b};
     cr_assert_eq(mc_mutex_lock_all(stale, 3, MC_FOREVER), MC_E_STALE);

@@ -3,6 +3,7 @@
 #include "base/alloc.hpp"
 #include "csp/elements.hpp"
 #include "sched/runtime.hpp"
+#include "sched/runtimes.hpp"
 
 #include <cstring>
 
@@ -65,8 +66,12 @@ void TimerSource::deliver(int64_t now_ns) noexcept {
 }
 
 void TimerSource::reader_closed() noexcept {
-    if (deadline_ns == INT64_MAX || sched::TimerHeap::cancel(*this))
-        end(); // else it is firing, and will find the reader closed
+    const bool armed = deadline_ns != INT64_MAX;
+    if (armed && !sched::TimerHeap::cancel(*this))
+        return; // it is firing, and will find the reader closed
+    if (armed)
+        sched::timer_was_cancelled();
+    end();
 }
 
 // The channel, and this with it, may be gone afterwards.

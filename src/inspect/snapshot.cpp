@@ -35,16 +35,17 @@ void read_stats(Pool &pool, mc_runtime_counters *stats) noexcept {
     *stats = MC_RUNTIME_COUNTERS_INIT;
     const sched::ThreadBed::Counts bed = pool.bed().counts();
     const uint64_t ended = pool.ended(); // before the beginnings: see Pool::microthreads
-    stats->spawned = pool.begun();
-    stats->microthreads = stats->spawned - ended;
+    const uint64_t begun = pool.begun();
+    stats->spawned = begun - pool.begun_before();
+    stats->microthreads = begun - ended;
     stats->executors = pool.live();
     stats->sleeping = bed.sleeping;
     stats->searching = bed.searching;
     stats->queued = pool.injection().size();
     for (uint32_t i = 0; i < stats->executors; ++i) {
-        stats->turns += pool.at(i).turns();
         stats->queued += pool.at(i).queued();
     }
+    stats->turns = pool.turns() - pool.turns_before();
     sched::BlockingPool *blocking = pool.blocking_if_used();
     if (blocking == nullptr)
         return;

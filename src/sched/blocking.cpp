@@ -37,7 +37,7 @@ void end_what_fn_left() noexcept {
 } // namespace
 
 BlockingPool::BlockingPool(uint32_t max_threads, int64_t idle_ns) noexcept
-    : max_threads_(max_threads), idle_ns_(idle_ns) {
+    : idle_ns_(idle_ns), max_threads_(max_threads) {
     MC_INVARIANT(max_threads > 0, max_threads);
 }
 
@@ -362,12 +362,16 @@ BlockingPool::Counts BlockingPool::counts() noexcept {
     return Counts{queued_, running_count_, threads_};
 }
 
-void BlockingPool::reopen(uint32_t max_threads) noexcept {
-    MC_INVARIANT(max_threads > 0, max_threads);
+void BlockingPool::reopen() noexcept {
     base::SpinGuard guard(lock_);
     MC_INVARIANT(unjoined_ == 0 && queue_.empty(), unjoined_);
-    max_threads_ = max_threads;
     closing_ = false;
+}
+
+void BlockingPool::set_max_threads(uint32_t max_threads) noexcept {
+    MC_INVARIANT(max_threads > 0, max_threads);
+    base::SpinGuard guard(lock_);
+    max_threads_ = max_threads;
 }
 
 } // namespace mc::sched

@@ -105,7 +105,8 @@ public:
     // takes the registry's mutex, so that must not be held.
     bool close(int64_t deadline_ns) noexcept;
     // After close() has said true, with no call under way: as new.
-    void reopen(uint32_t max_threads) noexcept;
+    void reopen() noexcept;
+    void set_max_threads(uint32_t max_threads) noexcept; // those that there are beyond it end when they idle
 
 private:
     enum class State : uint8_t { queued, running, done };
@@ -166,12 +167,12 @@ private:
     Worker *call_sleeper_if_needed() noexcept { return queued_ > searching_ ? call_sleeper() : nullptr; }
     void half_of_end(Worker &worker) noexcept;
 
-    // immutable while it is open
-    uint32_t max_threads_;
+    // immutable
     const int64_t idle_ns_;
 
     base::Spinlock lock_;
     // guarded by lock_
+    uint32_t max_threads_;
     base::List<Job> queue_;
     base::List<Job> running_;
     base::List<Worker> idle_;  // asleep, the last to lie down first

@@ -89,13 +89,14 @@ bool Executor::prepare_owner(Task *known) noexcept {
     if (task == nullptr)
         return false;
     task->kind = Kind::adopted;
-    task->executor = this;
+    task->set_executor(this);
     task->pinned = true;
     task->id = 0;
     if (known == nullptr)
         task->name[0] = '\0';
     task->in_schedule = false;
-    task->in_quiescence.store(0, sync::relaxed);
+    task->idle_service.store(0, sync::relaxed);
+    task->quiescence_of.store(nullptr, sync::relaxed);
     task->word.make_runnable();
     owner_ = task;
     return true;
@@ -104,7 +105,7 @@ bool Executor::prepare_owner(Task *known) noexcept {
 void Executor::bind_thread() noexcept {
     owner_->word.start();
     fiber::context_adopt(owner_->context());
-    thread_ = ThreadContext{this, owner_, 0, UINT32_MAX, base::Prng(driver_->random())};
+    thread_ = ThreadContext{this, owner_, 0, UINT32_MAX, base::Prng(pool_.seed_of(index_, driver_->random()))};
     fiber::overflow_thread_begin(alt_stack_);
     if (many_)
         reader_.online();
@@ -164,7 +165,7 @@ void Executor::accept_all(Task *first) noexcept {
 
 void Executor::accept(Task *task) noexcept {
     if (!many_) {
-        task->executor = this; // a stray's was another one
+        task->set_executor(this); // a stray's was another one
         queue_.push_tail(task);
     } else if (task->pinned) {
         push_pinned(task);
@@ -326,12 +327,15 @@ bool Executor::run_once(int64_t deadline_ns) noexcept {
     return queue_.others_to_run(self) || !timers_.empty();
 }
 
-void Executor::run_until_idle() noexcept {
+bool Executor::run_until_idle(int64_t deadline_ns) noexcept {
     Task &self = *thread_.running;
     self.in_schedule = true;
-    while (run_once()) {
-    }
+    bool idle = false;
+    do
+        idle = !run_once(deadline_ns);
+    while (!idle && (deadline_ns == INT64_MAX || driver_->now() < deadline_ns));
     self.in_schedule = false;
+    return idle;
 }
 
 // --- the idle context ---
@@ -392,7 +396,9 @@ void Executor::sleep_alone() noexcept {
     if (until == INT64_MAX && owner_waits_for_ever()) {
         closed_looks_ = world_is_closed(*this) ? closed_looks_ + 1 : 0;
         if (closed_looks_ >= closed_looks_needed) {
+            ++thread_.no_switch; // the log's hook may not wait here
             report_deadlock_now_and_then();
+            --thread_.no_switch;
             (void)claim_and_wake(owner_, TaskWord::epoch_of(owner_->word.look()), WakeReason::deadlock, 0);
             return;
         }

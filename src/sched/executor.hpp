@@ -71,8 +71,10 @@ public:
     Task *give_up_thread() noexcept;
     // Gives up the turn, or sleeps when only sleepers are left. True while there is something to run or to wait for.
     bool run_once(int64_t deadline_ns = INT64_MAX) noexcept; // that it sleeps to at most
-    // Until there is neither.
-    void run_until_idle() noexcept;
+    // Until there is neither. False: the deadline came first.
+    bool run_until_idle(int64_t deadline_ns = INT64_MAX) noexcept;
+    // Owner thread, running: nobody else is runnable.
+    bool runs_alone() const noexcept { return queue_.holds_only(thread_.running); }
     RunQueue &queue() noexcept { return queue_; }
     // Owner thread: nobody has sent us a task or armed a timer.
     bool nothing_arrived() const noexcept;
@@ -88,6 +90,8 @@ public:
     bool set_wheel_segments(uint32_t segments) noexcept { return wheel_.set_segments(segments); } // while it is empty
     // Any thread: work that a thief could take; for one that has announced its sleep.
     bool work_to_be_seen() const noexcept { return ring_.seen_nonempty() || wheel_.seen_nonempty(); }
+    // Any thread: a step that ends waits is on its way. False: it was so already.
+    bool note_ending_waits(bool on) noexcept { return (ending_waits_.exchange(on ? 1 : 0, sync::acq_rel) != 0) != on; }
     // For one that sleeps.
     bool next_is_empty() const noexcept { return next_.load(sync::relaxed) == nullptr; }
     uint64_t queued() const noexcept; // a hint
@@ -283,6 +287,7 @@ private:
     sync::atomic<uint32_t> resting_{0};    // written by us
     sync::atomic<int32_t> cpu_{-1};        // written by us: pinned to it
     sync::atomic<int64_t> turn_ns_{0};     // written by us
+    sync::atomic<uint32_t> ending_waits_{0};
 
     // immutable
     Driver *const driver_; // wake: any thread; else ours

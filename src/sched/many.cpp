@@ -31,6 +31,7 @@ bool Executor::start_thread() noexcept {
         return false;
     many_ = true;
     to_idle_ = false;
+    measured_ns_ = 0;
     got_up_ = true; // what it runs first was seen to by nobody
     if (own_thread_.start(thread_main, this))
         return true;

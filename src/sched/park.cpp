@@ -56,7 +56,6 @@ void enter_scope(Parking &parking) noexcept {
 
 void park_foreign(Task &task, Parking &parking) noexcept {
     task.waits_since_ns.store(sync::now_ns(), sync::relaxed);
-    task.waits_on.store(nullptr, sync::relaxed);
     enter_scope(parking);
     if (parking.commit != nullptr)
         parking.commit(parking);

@@ -3,6 +3,7 @@
 #include "base/alloc.hpp"
 #include "base/assert.hpp"
 #include "base/cpus.hpp"
+#include "sched/runtime.hpp"
 #include "sched/spawn.hpp"
 #include "sched/switch.hpp"
 
@@ -40,8 +41,13 @@ int32_t Pool::configure(const PoolOptions &options) noexcept {
     for (uint32_t i = 0, made = made_.load(sync::relaxed); i < made; ++i)
         if (!at(i).set_wheel_segments(options.wheel_segments))
             return MC_E_NOMEM; // those before it have theirs already, which does no harm: each wheel knows its own number
-    if (BlockingPool *blocking = blocking_if_used(); blocking != nullptr && closed_blocking_)
-        blocking->reopen(options.blocking_threads);
+    if (BlockingPool *blocking = blocking_if_used()) {
+        if (closed_blocking_)
+            blocking->reopen();
+        blocking->set_max_threads(options.blocking_threads);
+    }
+    begun_before_ = begun();
+    turns_before_ = turns();
     closed_blocking_ = false;
     options_ = options;
     return MC_OK;
@@ -135,6 +141,10 @@ void Pool::stop() noexcept {
         at(i).give_tasks_to(first());
     first().expect_strays();
     drain_strays();
+    if (Pool *heir = default_pool(); heir != nullptr && heir != this && !first().timers().empty()) {
+        first().timers().move_all_to(heir->first().timers()); // of channels that outlive us
+        wake_up(heir->first());
+    }
     stopping_.store(0, sync::relaxed); // no executor is there to read it
 }
 
@@ -216,6 +226,13 @@ Executor *Pool::lighter_than(Executor &from) noexcept {
 
 // --- quiet ---
 
+uint64_t Pool::turns() noexcept {
+    uint64_t turns = 0;
+    for (uint32_t i = 0, made = made_.load(sync::acquire); i < made; ++i)
+        turns += at(i).turns();
+    return turns;
+}
+
 uint64_t Pool::ended() noexcept {
     uint64_t ended = 0;
     for (uint32_t i = 0, made = made_.load(sync::acquire); i < made; ++i)
@@ -245,9 +262,7 @@ void Pool::withdraw_from_outside() noexcept {
 
 // All executors are held asleep. What foreign threads hand in stays where it is then, and what they take away is nothing.
 bool Pool::nothing_queued() noexcept {
-    if (const BlockingPool *blocking = blocking_if_used(); blocking != nullptr && blocking->calls() != 0)
-        return false;
-    if (injection_.seen_nonempty())
+    if (calls_blocking() || injection_.seen_nonempty())
         return false;
     for (uint32_t i = 0, n = live(); i < n; ++i)
         if (at(i).work_to_be_seen() || !at(i).nothing_came() || !at(i).next_is_empty())
@@ -260,6 +275,8 @@ bool Pool::nothing_queued() noexcept {
 // executor looked has registered, or looks after that, since both take the lock.
 int32_t Pool::wait_quiet(ThreadContext &thread, Quiet quiet, int64_t deadline_ns) noexcept {
     auto &announced = quiet_waiters_[static_cast<uint64_t>(quiet)];
+    const uint32_t task = quiet == Quiet::nothing_moves && thread.running->kind == Kind::fiber ? 1 : 0;
+    (void)quiet_tasks_.fetch_add(task, sync::relaxed);
     (void)announced.fetch_add(1, sync::seq_cst);
     int32_t status = MC_OK;
     for (ThreadContext *here = &thread; status == MC_OK; here = &here_now()) {
@@ -285,6 +302,7 @@ int32_t Pool::wait_quiet(ThreadContext &thread, Quiet quiet, int64_t deadline_ns
         status = status_of(reason);
     }
     (void)announced.fetch_sub(1, sync::relaxed);
+    (void)quiet_tasks_.fetch_sub(task, sync::relaxed);
     return status;
 }
 
@@ -334,20 +352,26 @@ bool Pool::close_blocking(int64_t deadline_ns) noexcept {
 
 namespace {
 
-// On the context of the executor where they ran last: no parking of that executor's is half way then (a wait that is
-// published before it is registered must not be ended from elsewhere). Of executors that have stopped: on any.
+// A pinned step, so on the context of the executor where they ran last: no parking of that executor's is half way then (a wait
+// that is published before it is registered must not be ended from elsewhere). Of executors that have stopped: on any. One that
+// comes late, when the pool is another runtime's, does nothing.
 void end_waits_here(void *argument) noexcept {
     auto &here = *static_cast<Executor *>(argument);
     Pool &pool = here.pool();
+    here.note_ending_waits(false);
+    if (!pool.closing())
+        return;
     for_each_task([&](Task &task) {
         const uint64_t word = task.word.look();
-        if (!TaskWord::is_parked_unclaimed(word) || task.kind != Kind::fiber)
+        const Executor *last = task.seen_executor.load(sync::acquire);
+        if (!TaskWord::is_parked_unclaimed(word) || last == nullptr || &last->pool() != &pool)
             return;
-        const Executor *last = task.waits_on.load(sync::relaxed);
-        if (last != &here && (last == nullptr || &last->pool() != &pool || last->index() < pool.live()))
+        if (last != &here && last->index() < pool.live())
             return;
-        // If the claim succeeds, what was read belongs to this wait.
-        (void)claim_and_wake(&task, TaskWord::epoch_of(word), WakeReason::shutdown, 0);
+        // If the claim succeeds, what was read belongs to this wait. It is a microthread's: nobody else's executor is this pool's
+        // but an owner's, who is not parked while others end waits for him.
+        if (task.kind == Kind::fiber)
+            (void)claim_and_wake(&task, TaskWord::epoch_of(word), WakeReason::shutdown, 0);
     });
 }
 
@@ -355,7 +379,8 @@ void end_waits_here(void *argument) noexcept {
 
 void Pool::end_all_waits() noexcept {
     for (uint32_t i = 0, n = live(); i < n; ++i)
-        (void)spawn_step(at(i), end_waits_here, &at(i)); // without memory: next time
+        if (at(i).note_ending_waits(true) && spawn_step(at(i), end_waits_here, &at(i), true) != MC_OK)
+            (void)at(i).note_ending_waits(false); // without memory: next time
 }
 
 } // namespace mc::sched

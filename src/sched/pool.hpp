@@ -111,7 +111,7 @@ public:
     // --- ending
     // From now on nobody begins a microthread. Its executors' threads see it before they begin another turn.
     void close() noexcept { (void)sync::dekker_publish(closing_, uint32_t{1}); }
-    void reopen() noexcept { closing_.store(0, sync::relaxed); }
+    void reopen() noexcept { closing_.store(0, sync::release); } // release: pairs with admit_from_outside
     bool closing() const noexcept { return closing_.load(sync::relaxed) != 0; }
     // A thread from elsewhere is about to begin a microthread: counts it. False: it must not, and is not counted.
     // Dekker: it counts, then looks; who closes says so, then counts.
@@ -123,6 +123,11 @@ public:
         return false;
     }
     void withdraw_from_outside() noexcept; // it was counted, and has not begun
+    // Blocking calls are under way.
+    bool calls_blocking() noexcept {
+        const BlockingPool *blocking = blocking_if_used();
+        return blocking != nullptr && blocking->calls() != 0;
+    }
     // Where native calls that block are made; null without memory. close_blocking: once no microthread is left; false: a thread
     // has not ended by the deadline.
     BlockingPool *blocking() noexcept;
@@ -166,6 +171,19 @@ public:
     }
     // An executor that lies down: tells those who wait for quiet.
     void tell_quiet() noexcept;
+    // With nothing moving here: somebody is about to go on because of that, who is no thread that waits until nothing moves.
+    bool tells_somebody() noexcept {
+        return quiet_tasks_.load(sync::relaxed) != 0 ||
+               (quiet_waiters_[static_cast<uint64_t>(Quiet::no_microthread)].load(sync::seq_cst) != 0 &&
+                microthreads() == 0);
+    }
+    uint64_t seed_of(uint32_t executor, uint64_t otherwise) const noexcept {
+        return options_.seed != 0 ? options_.seed * 0x9e3779b97f4a7c15u + executor : otherwise;
+    }
+    // Counted since the runtime was made; before that the pool was another's.
+    uint64_t begun_before() const noexcept { return begun_before_; }
+    uint64_t turns_before() const noexcept { return turns_before_; }
+    uint64_t turns() noexcept;
 
     // What came to executors that have stopped, and in single-processor mode what was injected, goes to the first one.
     // Its thread.
@@ -198,6 +216,9 @@ private:
     // immutable
     const DriverSource &drivers_;
     Reclaimer &reclaimer_;
+    // immutable while it runs or anything is in it
+    uint64_t begun_before_ = 0;
+    uint64_t turns_before_ = 0;
     // guarded by the lifecycle mutex
     bool closed_blocking_ = false;
     // immutable while it runs or anything is in it
@@ -217,6 +238,7 @@ private:
     sync::atomic<BlockingPool *> blocking_{nullptr};
     sync::atomic<uint64_t> foreign_spawned_{0};
     sync::atomic<uint32_t> quiet_waiters_[2] = {}; // for each Quiet: who waits, or is about to
+    sync::atomic<uint32_t> quiet_tasks_{0};        // microthreads of other pools that wait until nothing moves here
     base::Spinlock quiet_lock_;
     WaitList quiet_list_; // guarded by quiet_lock_; asks: a Quiet
     sync::atomic<int64_t> coarse_now_{0};

@@ -108,7 +108,7 @@ bool report_task(const Task &task, TaskReport *report, bool with_stack) noexcept
         found.handle = handle_of(task);
         copy_name(found.name, task.name);
         found.state = state_of(TaskWord::phase_of(word));
-        if (Executor *executor = task.waits_on.load(sync::acquire)) {
+        if (Executor *executor = task.seen_executor.load(sync::acquire)) {
             found.executor = executor->index();
             found.runtime = executor->pool().handle();
         }
@@ -129,8 +129,8 @@ bool report_task(const Task &task, TaskReport *report, bool with_stack) noexcept
 
 bool stack_in_use(const Task &task, const Pool &pool, StackInUse *stack) noexcept {
     const Phase phase = TaskWord::phase_of(task.word.look());
-    const Executor *executor = task.waits_on.load(sync::acquire);
-    if (phase == Phase::idle || task.kind != Kind::fiber || executor == nullptr || &executor->pool() != &pool)
+    const Executor *executor = task.seen_executor.load(sync::acquire);
+    if (phase == Phase::idle || executor == nullptr || &executor->pool() != &pool || peek(task.kind) != Kind::fiber)
         return false;
     stack->low = phase == Phase::running || task.sp == nullptr ? task.stack.low() : task.sp;
     stack->high = task.stack.end();
@@ -150,7 +150,7 @@ const char *wait_text(WaitKind kind) noexcept {
     case WaitKind::choice:
         return "for one of several channels";
     case WaitKind::join:
-        return "for the end of microthread";
+        return "for the end of";
     case WaitKind::operation:
         return "for operation";
     case WaitKind::mutex:
@@ -220,11 +220,15 @@ const Task *waits_for_whom(const Task *task) noexcept {
     return report_task(*task, &report, false) && report.state == TaskState::waiting ? report.holder : nullptr;
 }
 
-// Follows the holders from a task on: null, or one that is on a cycle. (Brent's, with one pointer that jumps.)
+constexpr int most_hops = 1000;     // along one chain
+constexpr int most_starts = 10'000; // chains that are followed: a report is not worth minutes
+
+// Follows the holders from a task on: null, or one that is on a cycle. (Floyd's tortoise and hare.)
 const Task *find_cycle_from(const Task *start) noexcept {
     const Task *slow = start;
     const Task *fast = start;
-    while ((fast = waits_for_whom(fast)) != nullptr && (fast = waits_for_whom(fast)) != nullptr) {
+    int hops = 0;
+    while ((fast = waits_for_whom(fast)) != nullptr && (fast = waits_for_whom(fast)) != nullptr && ++hops < most_hops) {
         slow = waits_for_whom(slow);
         if (slow == nullptr || slow == fast)
             return slow;
@@ -275,8 +279,9 @@ void report_deadlock() noexcept {
     log_tasks(MC_E_DEADLOCK, [&](const TaskReport &report) {
         return report.state == TaskState::waiting && report.waits_for != WaitKind::quiescence;
     });
+    int starts = 0;
     for_each_task([&](const Task &task) {
-        if (cycle == nullptr)
+        if (cycle == nullptr && waits_for_whom(&task) != nullptr && ++starts <= most_starts)
             cycle = find_cycle_from(&task);
     });
     if (cycle != nullptr)

@@ -56,7 +56,7 @@ void set_channel_namer(NameObject name) noexcept;
 void report_deadlock() noexcept;
 // The same, at most once a second: for a program to which deadlocks are an answer like any other.
 void report_deadlock_now_and_then() noexcept;
-// To the log: every microthread of the pool, and the jobs of its blocking calls.
+// To the log: every microthread of the pool, those in blocking calls with the function that they wait for.
 void report_what_is_left(Pool &pool) noexcept;
 
 } // namespace mc::sched

@@ -154,9 +154,10 @@ ThreadContext *attach_owner(Task *known, int32_t *status) noexcept {
 void begin_foreign(ForeignThread &thread, Task &task) noexcept {
     std::snprintf(thread.reader.name, sizeof thread.reader.name, "thread %" PRIu32, sync::thread_number());
     task.kind = Kind::foreign;
-    task.executor = nullptr;
+    task.set_executor(nullptr);
     task.id = 0;
-    task.in_quiescence.store(0, sync::relaxed);
+    task.idle_service.store(0, sync::relaxed);
+    task.quiescence_of.store(nullptr, sync::relaxed);
     thread.running = &task;
     thread.prng = base::Prng(static_cast<uint64_t>(sync::now_ns()) ^ reinterpret_cast<uintptr_t>(&thread));
     link_foreign(&task);
@@ -178,16 +179,29 @@ ThreadContext *attach_foreign(int32_t *status) noexcept {
     return thread;
 }
 
+// It waits to be told that a pool is quiet, and the pool is: it is about to go on.
+bool is_about_to_be_told(const Task &task) noexcept {
+    const WaitsFor waits_for = task.waits_for.load(sync::relaxed);
+    return waits_for.kind() == WaitKind::quiescence &&
+           reinterpret_cast<Pool *>(waits_for.object())->microthreads() == 0;
+}
+
+// Who waits until nothing moves in a pool with microthreads left does nothing before it knows, and will know the same.
+bool waits_for_the_same(const Task &task) noexcept {
+    Pool *pool = task.quiescence_of.load(sync::relaxed);
+    return pool != nullptr && pool->microthreads() != 0;
+}
+
 // Under the registry's mutex. A sum over the words of all foreign threads but the caller, or false when one of them may still
-// run. Words never repeat, so two equal sums with nothing running in between mean one state; see world_is_closed. Who waits
-// for quiescence will get the same answer, and does nothing before.
+// run. Words never repeat, so two equal sums with nothing running in between mean one state; see world_is_closed.
 bool all_blocked(uint64_t *signature, const Task *caller = nullptr) noexcept {
     *signature = 1;
     for (const Task *task = registry.foreign; task != nullptr; task = task->next) {
-        if (task == caller || task->in_quiescence.load(sync::relaxed) != 0)
+        // acquire: pairs with note_service
+        if (task == caller || task->idle_service.load(sync::acquire) != 0 || waits_for_the_same(*task))
             continue;
         const uint64_t word = task->word.look();
-        if (!TaskWord::is_parked_unclaimed(word) || task->timed.load(sync::relaxed) != 0)
+        if (!TaskWord::is_parked_unclaimed(word) || task->timed.load(sync::relaxed) != 0 || is_about_to_be_told(*task))
             return false;
         *signature = *signature * 0x9e3779b97f4a7c15u + word;
     }
@@ -300,14 +314,15 @@ void attach_service() noexcept {
     if (thread == nullptr)
         return;
     thread->service = true;
-    thread->running->in_quiescence.store(1, sync::relaxed);
+    thread->running->idle_service.store(1, sync::relaxed);
     sync::set_thread_slot(thread);
 }
 
-// relaxed: while it is busy its caller's call is under way, and no world is closed for that reason alone.
+// release: pairs with the acquire in all_blocked. It is idle after it has woken its caller; and before that, while the call is
+// under way, no world is closed (BlockingPool::calls).
 void note_service(bool busy) noexcept {
     if (ThreadContext *thread = current(); thread != nullptr && thread->service)
-        thread->running->in_quiescence.store(busy ? 0 : 1, sync::relaxed);
+        thread->running->idle_service.store(busy ? 0 : 1, sync::release);
 }
 
 namespace {
@@ -348,7 +363,8 @@ namespace {
 int32_t may_start(const ThreadContext &thread) noexcept {
     if (registry.ended)
         return MC_E_SHUTDOWN;
-    if (thread.no_switch != 0 || (thread.executor != nullptr && thread.running != thread.executor->owner()))
+    if (thread.no_switch != 0 || thread.service ||
+        (thread.executor != nullptr && thread.running != thread.executor->owner()))
         return MC_E_CONTEXT;
     const bool others = registry.owned.load(sync::relaxed) != 0 && thread.executor == nullptr;
     return registry.pool->many() || others || registry.pool->microthreads() != 0 ? MC_E_BUSY : MC_OK;
@@ -376,17 +392,21 @@ int32_t start_executors(ThreadContext &thread, uint32_t n, const PoolOptions *op
     sync::lock_guard lifecycle(registry.lifecycle);
     {
         sync::lock_guard guard(registry.mutex);
+        if (options != nullptr)
+            registry.pool->close(); // nobody reads the old ones any more, or is counted
         int32_t status = may_start(thread);
+        if (status == MC_OK && options != nullptr)
+            status = registry.pool->configure(*options);
         if (status == MC_OK)
             status = give_up_ownership(thread);
+        registry.pool->reopen();
         if (status != MC_OK)
             return status;
         registry.owned.store(1, sync::relaxed); // nobody takes the first executor over while it gets its thread
     }
     if (n == 0) // only now: it takes more stack than a microthread may have
         n = std::min(base::usable_cpus(), Pool::max_executors);
-    const int32_t status =
-        options != nullptr && registry.pool->configure(*options) != MC_OK ? MC_E_NOMEM : registry.pool->start(n);
+    const int32_t status = registry.pool->start(n);
     if (status != MC_OK) {
         sync::lock_guard guard(registry.mutex);
         registry.owned.store(0, sync::relaxed); // the next call takes it over
@@ -395,7 +415,7 @@ int32_t start_executors(ThreadContext &thread, uint32_t n, const PoolOptions *op
 }
 
 int32_t stop_executors(ThreadContext &thread) noexcept {
-    if (thread.no_switch != 0) // inside tx: its call under way still uses this context
+    if (thread.no_switch != 0 || thread.service) // inside tx: its call under way still uses this context
         return MC_E_CONTEXT;
     if (thread.executor != nullptr)
         return thread.executor->many() ? MC_E_CONTEXT : MC_OK;
@@ -405,6 +425,7 @@ int32_t stop_executors(ThreadContext &thread) noexcept {
     if (is_exiting()) // one of those to be joined waits for us, perhaps
         return MC_E_SHUTDOWN;
     registry.pool->stop(); // without the mutex: what still runs may need it before it ends
+    registry.pool->reopen();
     sync::lock_guard guard(registry.mutex);
     registry.owned.store(0, sync::relaxed); // under the mutex, so that nobody is faster than we
     int32_t status = MC_OK;
@@ -465,16 +486,17 @@ uint32_t executor_threads() noexcept {
     return count;
 }
 
-// Every pool from this one on whose executors have threads sleeps with nothing to do, and did so while the ones before it
-// were held: at one moment all do.
+// Every pool from this one on whose executors have threads sleeps with nothing to do, and nobody is about to be told so, while
+// the ones before it are held: at one moment all do.
 bool all_pools_sleep(uint32_t index) noexcept {
-    Pool *pool = pool_at(index);
-    if (pool == nullptr)
-        return true;
-    if (!pool->many())
-        return all_pools_sleep(index + 1);
-    bool rest = false;
-    return pool->nothing_moves([&] { rest = all_pools_sleep(index + 1); }) && rest;
+    for (; index < pool_count(); ++index) {
+        Pool *pool = pool_at(index);
+        if (pool == nullptr || !pool->many())
+            continue;
+        bool rest = false;
+        return pool->nothing_moves([&] { rest = !pool->tells_somebody() && all_pools_sleep(index + 1); }) && rest;
+    }
+    return true;
 }
 
 // Under the registry's mutex. The owner of single-processor mode is one whom nobody else's task can be waiting for: itself
@@ -484,12 +506,34 @@ bool owner_is_out_of_it(const Task &caller) noexcept {
     if (pool == nullptr || pool->many() || pool->first().owner() == nullptr)
         return true;
     const Task *owner = pool->first().owner();
-    return (owner == &caller || owner->in_quiescence.load(sync::relaxed) != 0) && pool->microthreads() == 0 &&
+    return (owner == &caller || waits_for_the_same(*owner)) && pool->microthreads() == 0 &&
            pool->first().nothing_came();
 }
 
 uint32_t owning_threads() noexcept {
     return registry.pool != nullptr && !registry.pool->many() && registry.pool->first().owner() != nullptr ? 1 : 0;
+}
+
+// Under the registry's mutex, by the caller, who is about to go on: nothing is left that could end anybody's wait.
+bool is_closed_to(const Task &caller) noexcept {
+    uint64_t first = 0;
+    uint64_t second = 0;
+    if (holds.load(sync::relaxed) != 0 || !all_blocked(&first, &caller))
+        return false;
+    if (sync::thread_count() != registry.foreign_count + owning_threads() + executor_threads() ||
+        !owner_is_out_of_it(caller) || process_reclaimer()->pending() || !all_pools_sleep(0))
+        return false;
+    return all_blocked(&second, &caller) && first == second;
+}
+
+// Under the registry's mutex: those who wait for the same learn the same.
+void tell_all_who_wait_for_the_same(Task &caller) noexcept {
+    caller.deadlocked = true;
+    for (Task *task = registry.foreign; task != nullptr; task = task->next)
+        task->deadlocked |= waits_for_the_same(*task);
+    Pool *pool = registry.pool;
+    if (pool != nullptr && !pool->many() && pool->first().owner() != nullptr)
+        pool->first().owner()->deadlocked |= waits_for_the_same(*pool->first().owner());
 }
 
 } // namespace
@@ -503,24 +547,30 @@ bool world_is_closed(Executor &executor) noexcept {
     sync::lock_guard guard(registry.mutex);
     uint64_t first = 0;
     uint64_t second = 0;
-    if (holds.load(sync::relaxed) != 0 || !all_blocked(&first))
-        return false;
+    const Task *owner = executor.owner();
+    if (holds.load(sync::relaxed) != 0 || executor.pool().calls_blocking() ||
+        (owner != nullptr && owner->quiescence_of.load(sync::relaxed) != nullptr) || !all_blocked(&first))
+        return false; // who waits for quiescence is told by whoever is quiet, and decides for itself
     if (sync::thread_count() != registry.foreign_count + 1 + executor_threads() || !executor.nothing_arrived() ||
+        (owner != nullptr && is_about_to_be_told(*owner) && TaskWord::is_parked_unclaimed(owner->word.look())) ||
         !all_pools_sleep(0))
         return false;
     return all_blocked(&second) && first == second;
 }
 
-bool world_is_closed_to(const Task &caller) noexcept {
+void begin_quiescence(Task &caller, Pool &pool) noexcept {
     sync::lock_guard guard(registry.mutex);
-    uint64_t first = 0;
-    uint64_t second = 0;
-    if (holds.load(sync::relaxed) != 0 || !all_blocked(&first, &caller))
-        return false;
-    if (sync::thread_count() != registry.foreign_count + owning_threads() + executor_threads() ||
-        !owner_is_out_of_it(caller) || !all_pools_sleep(0))
-        return false;
-    return all_blocked(&second, &caller) && first == second;
+    caller.deadlocked = false;
+    caller.quiescence_of.store(&pool, sync::relaxed);
+}
+
+bool end_quiescence(Task &caller, bool decides) noexcept {
+    sync::lock_guard guard(registry.mutex);
+    const bool closed = decides && (caller.deadlocked || is_closed_to(caller));
+    if (closed)
+        tell_all_who_wait_for_the_same(caller);
+    caller.quiescence_of.store(nullptr, sync::relaxed); // from here on it acts
+    return closed;
 }
 
 } // namespace mc::sched

@@ -91,9 +91,12 @@ bool is_exiting() noexcept;
 void hold_world() noexcept;
 bool release_world() noexcept; // false: nobody holds it
 
-// True when nobody could wake anybody: every runtime's executors sleep with nothing to do, every thread of the process is
-// known and blocked in us without a deadline, or waits for quiescence, or is the caller.
-bool world_is_closed_to(const Task &caller) noexcept;
+// The calling task waits until nothing moves in the pool, and does nothing else; then it goes on. decides: nothing moved, and
+// microthreads were left. True: nobody could have woken anybody: every runtime's executors slept with nothing to do, and every
+// thread of the process was known and blocked in us without a deadline, or waited for the same, or is the caller. All who
+// waited for the same are told the same.
+void begin_quiescence(Task &caller, Pool &pool) noexcept;
+bool end_quiescence(Task &caller, bool decides) noexcept;
 
 // True when nobody outside the executor could wake one of its tasks: every thread of the process is its owner or is
 // known and blocked in us without a deadline. Called by the owner with its queue, inbox and timers empty.

@@ -12,7 +12,7 @@ namespace mc::sched {
 namespace {
 
 struct Runtime : base::SlabItem<Runtime>, base::HandleItem {
-    enum class State : uint32_t { created, running, closing, stopped };
+    enum class State : uint32_t { created, running, closing, stopping, stopped };
 
     // any thread; set once
     sync::atomic<Pool *> pool{nullptr};
@@ -45,6 +45,8 @@ int32_t may_change(const ThreadContext &thread) noexcept {
 bool is_default(uint64_t handle) noexcept { return handle == the_default.load(sync::relaxed); }
 
 } // namespace
+
+uint32_t pool_count() noexcept { return runtime_slab().carved(); }
 
 Pool *pool_at(uint32_t index) noexcept {
     Runtime *runtime = runtime_slab().at(index);
@@ -88,12 +90,19 @@ void leave_runtimes_behind() noexcept {
     the_default.store(0, sync::relaxed);
 }
 
+// An executor that is the only pool's tells, when it next lies down, whoever waits.
+void timer_was_cancelled() noexcept {
+    const ThreadContext *thread = current();
+    if (thread != nullptr && thread->executor != nullptr && pool_count() <= 1)
+        return;
+    for_each_pool([](Pool &pool) { pool.tell_quiet(); });
+}
+
 // --- making and starting ---
 
 int32_t create_runtime(const PoolOptions &options, uint32_t executors, uint64_t *out) noexcept {
     if (executors > Pool::max_executors)
         return MC_E_LIMIT;
-    sync::lock_guard lifecycle(lifecycle_mutex());
     Runtime *runtime = runtime_slab().acquire();
     if (runtime == nullptr)
         return MC_E_NOMEM;
@@ -165,25 +174,28 @@ namespace {
 // Under the lifecycle mutex: nothing new begins. What was spawned into a runtime that was never started must run to end.
 int32_t begin_closing(Runtime &runtime) noexcept {
     Pool &pool = *runtime.pool.load(sync::relaxed);
+    pool.close(); // before the count: what is admitted is counted
     if (runtime.state == State::created && pool.microthreads() != 0) {
         const int32_t status = pool.start(1);
-        if (status != MC_OK)
+        if (status != MC_OK) {
+            pool.reopen();
             return status;
+        }
         runtime.state = State::running;
     }
     if (runtime.state == State::created)
         runtime.state = State::stopped;
     if (runtime.state == State::running)
         runtime.state = State::closing;
-    pool.close();
     return MC_OK;
 }
 
 // All waits end, again and again, until nothing is left: who goes on to wait is told anew.
-int32_t end_microthreads(ThreadContext &thread, Pool &pool, int64_t deadline_ns) noexcept {
+// Somebody else may be faster, and the pool another runtime's by then.
+int32_t end_microthreads(ThreadContext &thread, Pool &pool, uint64_t handle, int64_t deadline_ns) noexcept {
     int64_t pause_ns = first_pause_ns;
     for (ThreadContext *here = &thread;; here = &here_now()) {
-        if (pool.microthreads() == 0)
+        if (!runtime_is(pool, handle) || !pool.closing() || pool.microthreads() == 0)
             return MC_OK;
         pool.end_all_waits();
         const int64_t now = sync::now_ns();
@@ -199,38 +211,81 @@ int32_t end_microthreads(ThreadContext &thread, Pool &pool, int64_t deadline_ns)
 
 // The default runtime, in single-processor mode: its owner runs what is left.
 int32_t end_alone(ThreadContext &thread, Pool &pool, int64_t deadline_ns) noexcept {
-    if (thread.executor == nullptr || &thread.executor->pool() != &pool)
-        return pool.microthreads() == 0 ? MC_OK : MC_E_CONTEXT;
     while (pool.microthreads() != 0) {
         if (deadline_ns != MC_FOREVER && sync::now_ns() >= deadline_ns)
             return MC_E_TIMEDOUT;
         pool.end_all_waits();
-        (void)thread.executor->run_once(std::min(deadline_ns, sync::now_ns() + last_pause_ns));
+        const int64_t pause_ends_ns = std::min(deadline_ns, sync::now_ns() + first_pause_ns);
+        (void)sleep_until(thread, pause_ends_ns, nullptr); // they run, and what only a blocking call will end goes on
     }
     return MC_OK;
 }
 
+// It stays closed only when it could not be ended in time: then a shutdown is still to come.
 int32_t shut_down_default(ThreadContext &thread, Pool &pool, int64_t deadline_ns) noexcept {
+    const bool alone = !pool.many();
+    if (alone && (thread.executor == nullptr || &thread.executor->pool() != &pool))
+        return MC_E_CONTEXT;
     pool.close();
     const int32_t status =
-        pool.many() ? end_microthreads(thread, pool, deadline_ns) : end_alone(thread, pool, deadline_ns);
-    if (status == MC_E_TIMEDOUT)
+        alone ? end_alone(thread, pool, deadline_ns) : end_microthreads(thread, pool, pool.handle(), deadline_ns);
+    if (status == MC_E_TIMEDOUT) {
         report_what_is_left(pool);
-    if (status != MC_OK)
         return status;
-    const int32_t stopped = stop_executors(here_now());
+    }
+    const int32_t stopped = status == MC_OK ? stop_executors(here_now()) : status;
     pool.reopen();
     return stopped;
+}
+
+// Nothing is left in it. True: it is the caller's to stop; nobody else is at it.
+bool begin_stopping(Runtime &runtime, uint64_t handle) noexcept {
+    sync::lock_guard lifecycle(lifecycle_mutex());
+    if (resolve(handle) != &runtime || runtime.state != State::closing)
+        return false;
+    runtime.state = State::stopping;
+    return true;
+}
+
+bool is_stopped(Runtime &runtime, uint64_t handle) noexcept {
+    sync::lock_guard lifecycle(lifecycle_mutex());
+    return resolve(handle) != &runtime || runtime.state == State::stopped;
+}
+
+int32_t stop_runtime(Runtime &runtime, int64_t deadline_ns) noexcept {
+    Pool &pool = *runtime.pool.load(sync::relaxed);
+    const bool closed = pool.close_blocking(deadline_ns); // the end of a thread may call us
+    sync::lock_guard lifecycle(lifecycle_mutex());
+    if (!closed || is_exiting()) {
+        runtime.state = State::closing;
+        if (closed)
+            return MC_E_SHUTDOWN;
+        base::log(MC_LOG_ERROR, MC_E_TIMEDOUT, "a thread of a runtime's blocking calls has not ended in time");
+        return MC_E_TIMEDOUT;
+    }
+    pool.stop();
+    runtime.state = State::stopped;
+    return MC_OK;
+}
+
+// Another one stops it.
+int32_t wait_until_stopped(ThreadContext &thread, Runtime &runtime, uint64_t handle, int64_t deadline_ns) noexcept {
+    for (ThreadContext *here = &thread; !is_stopped(runtime, handle); here = &here_now()) {
+        if (deadline_ns != MC_FOREVER && sync::now_ns() >= deadline_ns)
+            return MC_E_TIMEDOUT;
+        const int32_t status = sleep_until(*here, sync::now_ns() + first_pause_ns, nullptr);
+        if (status != MC_E_TIMEDOUT)
+            return status;
+    }
+    return MC_OK;
 }
 
 } // namespace
 
 int32_t shutdown_runtime(ThreadContext &thread, uint64_t handle, int64_t deadline_ns) noexcept {
-    const int32_t refused = may_change(thread);
+    const int32_t refused = thread.service ? MC_E_CONTEXT : may_change(thread);
     if (refused != MC_OK)
         return refused;
-    if (handle == 0)
-        handle = default_runtime();
     Runtime *runtime = nullptr;
     {
         sync::lock_guard lifecycle(lifecycle_mutex());
@@ -246,22 +301,29 @@ int32_t shutdown_runtime(ThreadContext &thread, uint64_t handle, int64_t deadlin
     Pool &pool = *runtime->pool.load(sync::relaxed);
     if (is_default(handle))
         return shut_down_default(thread, pool, deadline_ns);
-    const int32_t status = end_microthreads(thread, pool, deadline_ns);
+    const int32_t status = end_microthreads(thread, pool, handle, deadline_ns);
     if (status == MC_E_TIMEDOUT)
         report_what_is_left(pool);
     if (status != MC_OK && status != MC_E_CONTEXT) // that: another shutdown was faster
         return status;
-    sync::lock_guard lifecycle(lifecycle_mutex());
-    if (is_exiting())
-        return MC_E_SHUTDOWN;
-    if (!pool.close_blocking(deadline_ns))
-        return MC_E_TIMEDOUT;
-    if (resolve(handle) == runtime && runtime->state == State::closing) {
-        pool.stop();
-        runtime->state = State::stopped;
-    }
-    return MC_OK;
+    return begin_stopping(*runtime, handle) ? stop_runtime(*runtime, deadline_ns)
+                                            : wait_until_stopped(here_now(), *runtime, handle, deadline_ns);
 }
+
+namespace {
+
+// Nothing is in it: a stopped one was empty when it was closed for good. Into one that was never started somebody may be spawning,
+// and be counted for a moment before he is refused.
+bool is_empty(Pool &pool, State state) noexcept {
+    for (int looks = 0; state == State::created && pool.microthreads() != 0; ++looks) {
+        if (looks == 100)
+            return false;
+        sync::thread_yield();
+    }
+    return true;
+}
+
+} // namespace
 
 int32_t destroy_runtime(const ThreadContext &thread, uint64_t handle) noexcept {
     const int32_t refused = may_change(thread);
@@ -275,9 +337,10 @@ int32_t destroy_runtime(const ThreadContext &thread, uint64_t handle) noexcept {
         return MC_E_PERM;
     Pool &pool = *runtime->pool.load(sync::relaxed);
     const bool idle = runtime->state == State::stopped || runtime->state == State::created;
-    pool.close(); // what is being spawned from elsewhere is counted by now, or refused
-    if (!idle || pool.microthreads() != 0) {
-        if (runtime->state == State::created || runtime->state == State::running)
+    if (idle)
+        pool.close();
+    if (!idle || !is_empty(pool, runtime->state)) {
+        if (runtime->state == State::created)
             pool.reopen();
         base::log(MC_LOG_ERROR, MC_E_BUSY,
                   "a runtime with %" PRIu64 " microthreads was to be destroyed before it was shut down: it stays",
@@ -302,10 +365,17 @@ int32_t run_until_quiescent(ThreadContext &thread, Pool &pool, int64_t deadline_
         return pool.microthreads() == 0 ? MC_OK : MC_E_CONTEXT;
     if (may_change(thread) != MC_OK)
         return MC_E_CONTEXT;
-    while (thread.executor->run_once(deadline_ns))
-        if (deadline_ns != MC_FOREVER && sync::now_ns() >= deadline_ns)
+    Executor &executor = *thread.executor;
+    for (;;) {
+        if (!executor.run_until_idle(deadline_ns))
             return MC_E_TIMEDOUT;
-    if (pool.microthreads() == 0 || !world_is_closed(*thread.executor))
+        if (!pool.calls_blocking())
+            break;
+        const int32_t status = sleep_until(thread, std::min(deadline_ns, sync::now_ns() + first_pause_ns), nullptr);
+        if (status != MC_E_TIMEDOUT)
+            return status;
+    }
+    if (pool.microthreads() == 0 || !executor.runs_alone() || !world_is_closed(executor))
         return MC_OK;
     report_deadlock();
     return MC_E_DEADLOCK;
@@ -315,14 +385,13 @@ int32_t wait_until_quiescent(ThreadContext &thread, Pool &pool, int64_t deadline
     if (thread.executor != nullptr && &thread.executor->pool() == &pool)
         return MC_E_CONTEXT;
     Task &task = *thread.running;
-    task.in_quiescence.store(1, sync::relaxed);
-    int32_t status = pool.wait_quiet(thread, Pool::Quiet::nothing_moves, deadline_ns);
-    if (status == MC_OK && pool.microthreads() != 0 && world_is_closed_to(task)) {
-        report_deadlock();
-        status = MC_E_DEADLOCK;
-    }
-    task.in_quiescence.store(0, sync::relaxed);
-    return status;
+    begin_quiescence(task, pool);
+    const int32_t status = pool.wait_quiet(thread, Pool::Quiet::nothing_moves, deadline_ns);
+    const bool decides = status == MC_OK && pool.microthreads() != 0 && task.kind != Kind::fiber;
+    if (!end_quiescence(task, decides))
+        return status;
+    report_deadlock();
+    return MC_E_DEADLOCK;
 }
 
 } // namespace

@@ -3,14 +3,16 @@
 //
 //   created    start        running       (its executors' threads run; microthreads may have been spawned before)
 //   running    shutdown     closing       (nothing new begins; all waits end with MC_E_SHUTDOWN)
-//   closing    shutdown     stopped       (nothing is left; until then shutdown names what is left, and may be called again)
+//   closing    shutdown     stopping      (nothing is left; until then shutdown names what is left, and may be called again)
+//   stopping   that one     stopped       (its threads have been joined; or closing again, when a blocking thread does not end)
 //   created, stopped        destroy       its handle is stale
 //
 // The default runtime is one of them: made by the first call of any kind, not running while it is in single-processor mode,
 // never destroyed, and back in that mode after a shutdown.
 //
 // Any thread; start, shutdown and destroy not on a microthread's stack. Locks: a runtime's state is guarded by the lifecycle
-// mutex (runtime.cpp), which is not held while a shutdown waits.
+// mutex (runtime.cpp), which is not held while a shutdown waits for microthreads or blocking threads. Making one needs no lock:
+// its slot is its maker's until the handle is issued.
 #pragma once
 
 #include "sched/pool.hpp"
@@ -24,7 +26,8 @@ namespace mc::sched {
 Pool *find_pool(const ThreadContext &thread, uint64_t handle) noexcept;
 bool runtime_is(const Pool &pool, uint64_t handle) noexcept; // 0 is always
 
-// The pools that there are, in the order in which they were made; null after the last. Never freed.
+// The pools that there are, in the order in which they were made; some may be null. Never freed.
+uint32_t pool_count() noexcept;
 Pool *pool_at(uint32_t index) noexcept;
 
 // The default runtime's pool has been made: gives it a handle. False without memory. Under the registry's mutex.
@@ -50,9 +53,14 @@ int32_t wait_quiescent(ThreadContext &thread, uint64_t handle, int64_t deadline_
 
 // Calls visit(pool) for every pool that there is, of runtimes that were destroyed too. Any thread.
 template <class Visit> void for_each_pool(Visit visit) noexcept {
-    for (uint32_t i = 0; Pool *pool = pool_at(i); ++i)
-        visit(*pool);
+    for (uint32_t i = 0, count = pool_count(); i < count; ++i)
+        if (Pool *pool = pool_at(i))
+            visit(*pool);
 }
+
+// A timer was cancelled that no task of its executor's waited for: that executor may sleep on, and somebody wait until nothing
+// moves there. Any thread.
+void timer_was_cancelled() noexcept;
 
 void leave_runtimes_behind() noexcept; // in a forked child
 

@@ -217,8 +217,7 @@ int32_t spawn(ThreadContext *thread, Executor &executor, const SpawnRequest &req
     fiber::stack_set_owner(task->stack, task);
     fiber::context_make(task->context(), task->stack, fiber_entry);
     task->kind = Kind::fiber;
-    task->executor = &executor;
-    task->waits_on.store(&executor, sync::relaxed);
+    task->set_executor(&executor);
     task->returning = request.returning;
     task->plain = request.plain;
     task->argument = request.argument;
@@ -244,14 +243,14 @@ int32_t spawn(ThreadContext *thread, Executor &executor, const SpawnRequest &req
     return MC_OK;
 }
 
-int32_t spawn_step(Executor &executor, void (*run)(void *), void *argument) noexcept {
+int32_t spawn_step(Executor &executor, void (*run)(void *), void *argument, bool pinned) noexcept {
     const bool here = current() == &executor.thread();
     Task *task = here ? task_slab().acquire(executor.task_cache()) : task_slab().acquire();
     if (task == nullptr)
         return MC_E_NOMEM;
     task->kind = Kind::step;
-    task->pinned = false;
-    task->executor = &executor;
+    task->pinned = pinned;
+    task->set_executor(&executor);
     task->plain = run;
     task->argument = argument;
     task->id = here ? executor.take_id() : take_task_ids(1);

@@ -27,7 +27,7 @@ struct SpawnRequest {
 int32_t spawn(ThreadContext *thread, Executor &executor, const SpawnRequest &request) noexcept;
 
 // A step: runs to completion on the executor's own context when its turn comes. MC_OK or MC_E_NOMEM.
-int32_t spawn_step(Executor &executor, void (*run)(void *), void *argument) noexcept;
+int32_t spawn_step(Executor &executor, void (*run)(void *), void *argument, bool pinned = false) noexcept;
 
 // For a thread that has been attached; as mc_join.
 int32_t join(mc_task_t handle, int64_t deadline_ns, int32_t *result, Scope *scope) noexcept;

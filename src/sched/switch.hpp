@@ -52,7 +52,8 @@ inline void Executor::complete(Task *left) noexcept {
 
 // The running task gets the executor, and the rest of its quantum.
 inline void Executor::begin_turn(Task *task) noexcept {
-    task->executor = this;
+    if (task->executor != this)
+        task->set_executor(this);
     task->word.start();
     thread_.reductions = task->reductions;
     turns_.store(turns_.load(sync::relaxed) + 1, sync::relaxed);
@@ -142,7 +143,6 @@ __attribute__((always_inline)) inline WakeReason leave(ThreadContext &thread, Pa
     task->waits_for.store(parking.waits_for, sync::relaxed);
     if (thread.executor != nullptr) [[likely]] {
         task->waits_since_ns.store(thread.executor->clock_ns(), sync::relaxed);
-        task->waits_on.store(thread.executor, sync::relaxed);
         thread.executor->switch_away(parking);
     } else
         park_foreign(*task, parking);

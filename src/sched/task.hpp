@@ -21,6 +21,7 @@
 namespace mc::sched {
 
 class Executor;
+class Pool;
 class Scope;
 class Mutex;
 class Group;
@@ -94,8 +95,12 @@ struct Task : base::SlabItem<Task>, base::HandleItem, fiber::Context, Timer {
 
     // any thread: the current wait has a deadline. Written before the wait is published.
     sync::atomic<uint8_t> timed{0};
-    // any thread: it is in wait_quiescent, and does nothing else until that returns.
-    sync::atomic<uint8_t> in_quiescence{0};
+    // any thread: one of the library's own threads, with nothing to do
+    sync::atomic<uint8_t> idle_service{0};
+    // any thread: it waits until nothing moves there, and does nothing else until it knows. Cleared, with the verdict, under
+    // the registry's mutex. deadlocked: it was part of a world that was found closed. Guarded by that.
+    sync::atomic<Pool *> quiescence_of{nullptr};
+    bool deadlocked = false;
     // any thread: what the current wait is for. Written before the wait is published.
     sync::atomic<WaitsFor> waits_for{WaitsFor{}};
 
@@ -139,8 +144,13 @@ struct Task : base::SlabItem<Task>, base::HandleItem, fiber::Context, Timer {
     // any thread: when the current wait began, in steady nanoseconds; late by what the executor's clock is. Written
     // before the wait is published.
     sync::atomic<int64_t> waits_since_ns{0};
-    // any thread: the executor on which it began the current wait; likewise
-    sync::atomic<Executor *> waits_on{nullptr};
+    // any thread: as executor, for those that have no claim; null for a foreign thread
+    sync::atomic<Executor *> seen_executor{nullptr};
+
+    void set_executor(Executor *to) noexcept {
+        executor = to;
+        seen_executor.store(to, sync::relaxed); // published with the word
+    }
 
     // guarded by join_lock
     base::Spinlock join_lock;

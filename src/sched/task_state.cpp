@@ -151,7 +151,8 @@ void leave_states_behind() noexcept {
         task.group = nullptr;
         task.locals = nullptr;
         task.held.store(nullptr, sync::relaxed);
-        task.in_quiescence.store(0, sync::relaxed);
+        task.idle_service.store(0, sync::relaxed);
+        task.quiescence_of.store(nullptr, sync::relaxed);
     });
     leave_scopes_behind();
     leave_mutexes_behind();
