@@ -107,6 +107,7 @@ MC_API int32_t mc_runtime_add_executor(mc_runtime_t rt) MC_NOEXCEPT;
  * MC_E_TIMEDOUT: the deadline passed. MC_E_CONTEXT: on a microthread of the runtime itself; single-processor mode, where the
  * owner's call runs what there is to run, on any other thread; a runtime with microthreads that has not been started, or stops
  * meanwhile. A microthread of another runtime may wait, and learns of no deadlock. MC_E_STALE, MC_E_CANCELED, MC_E_SHUTDOWN.
+ * When no turn and no blocking call has begun or ended for a second while it waits, what runs is named in the log, once.
  * Several may wait. Blocks: fiber | thread. Threads: any. Calls back: no. */
 MC_API int32_t mc_runtime_wait_quiescent(mc_runtime_t rt, int64_t deadline_ns) MC_NOEXCEPT;
 

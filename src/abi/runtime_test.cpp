@@ -963,6 +963,11 @@ Test(BlockingCalls, everybody_in_native_code, .timeout = 60) {
     until([&] { return stats_of(runtime).queued == 0; });
     cr_assert_gt(stats_of(runtime).blocking_oldest_ns, 0);
     cr_assert_eq(mc_runtime_wait_quiescent(runtime, mc_after(unit)), MC_E_TIMEDOUT);
+    cr_assert(!lines.has("native"), "%s", lines.text());
+    cr_assert_eq(mc_runtime_wait_quiescent(runtime, mc_after(5 * MC_SEC / 2)), MC_E_TIMEDOUT);
+    cr_assert(lines.has("has not begun or ended a turn") && lines.has("\"native\" runs on executor") &&
+                  lines.has("\"third\" waits for a blocking call"),
+              "%s", lines.text());
     cr_assert_eq(mc_runtime_shutdown(runtime, 2 * unit), MC_E_TIMEDOUT);
     cr_assert(lines.has("\"caller\" waits for a blocking call"), "%s", lines.text());
     cr_assert(lines.has("\"native\" runs on executor"), "%s", lines.text());

@@ -240,6 +240,7 @@ BlockingPool::Job *BlockingPool::take_job(Worker &self) noexcept {
             job->since_ns = sync::now_ns();
             running_.push_back(job);
             ++running_count_;
+            changes_.store(changes_.load(sync::relaxed) + 1, sync::relaxed);
             lock_.unlock();
             return job;
         }
@@ -277,6 +278,7 @@ void BlockingPool::run(Job &job) noexcept {
     lock_.lock();
     base::List<Job>::remove(&job);
     --running_count_;
+    changes_.store(changes_.load(sync::relaxed) + 1, sync::relaxed);
     ++searching_;
     job.value = value;
     const Waiter waiter = finish(job, returned ? MC_OK : MC_E_CRASHED);

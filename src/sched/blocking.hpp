@@ -84,6 +84,9 @@ public:
     // Calls under way: 0 says that no task is parked for us. Counted by the caller, before it submits and after it goes on.
     uint32_t calls() const noexcept { return calls_.load(sync::relaxed); }
 
+    // Any thread: how many jobs have begun to run, and have ended.
+    uint64_t changes() const noexcept { return changes_.load(sync::relaxed); }
+
     struct JobSeen {
         const Task *task; // that waits for it
         Function fn;
@@ -185,6 +188,7 @@ private:
     uint32_t unjoined_ = 0; // those, and those that have ended and not been joined
     bool closing_ = false;
 
+    sync::atomic<uint64_t> changes_{0}; // written under lock_
     sync::atomic<uint32_t> calls_{0};
     sync::atomic<uint32_t> ended_word_{0}; // any thread: changes with unjoined_ and ended_; close() sleeps on it
 };

@@ -3,15 +3,19 @@
 #include "base/alloc.hpp"
 #include "base/assert.hpp"
 #include "base/cpus.hpp"
+#include "sched/report.hpp"
 #include "sched/runtime.hpp"
 #include "sched/spawn.hpp"
 #include "sched/switch.hpp"
 
+#include <algorithm>
 #include <mc/base.h>
 
 namespace mc::sched {
 
 namespace {
+
+constexpr int64_t stuck_after_ns = 1'000'000'000; // what waits for quiet asks then whether anything moves
 
 // A quantum is weighed by priority: a quarter of it, or four times as much, must still be one.
 bool valid(const PoolOptions &options) noexcept {
@@ -278,32 +282,61 @@ int32_t Pool::wait_quiet(ThreadContext &thread, Quiet quiet, int64_t deadline_ns
     const uint32_t task = quiet == Quiet::nothing_moves && thread.running->kind == Kind::fiber ? 1 : 0;
     (void)quiet_tasks_.fetch_add(task, sync::relaxed);
     (void)announced.fetch_add(1, sync::seq_cst);
-    int32_t status = MC_OK;
-    for (ThreadContext *here = &thread; status == MC_OK; here = &here_now()) {
+    const int32_t status = quiet == Quiet::nothing_moves ? wait_and_watch(thread, deadline_ns)
+                                                         : wait_until_quiet(thread, quiet, deadline_ns);
+    (void)announced.fetch_sub(1, sync::relaxed);
+    (void)quiet_tasks_.fetch_sub(task, sync::relaxed);
+    return status;
+}
+
+int32_t Pool::wait_until_quiet(ThreadContext &thread, Quiet quiet, int64_t deadline_ns) noexcept {
+    for (ThreadContext *here = &thread;; here = &here_now()) {
         quiet_lock_.lock();
         const bool stopped = !many();
         if (stopped || is_quiet(quiet)) {
             quiet_lock_.unlock();
-            status = stopped && microthreads() != 0 ? MC_E_CONTEXT : MC_OK;
-            break;
+            return stopped && microthreads() != 0 ? MC_E_CONTEXT : MC_OK;
         }
-        status = deadline_ns != MC_FOREVER && deadline_ns <= sync::now_ns() ? MC_E_TIMEDOUT : may_block(*here);
-        if (status != MC_OK) {
+        const int32_t refused =
+            deadline_ns != MC_FOREVER && deadline_ns <= sync::now_ns() ? MC_E_TIMEDOUT : may_block(*here);
+        if (refused != MC_OK) {
             quiet_lock_.unlock();
-            break;
+            return refused;
         }
         Waiting waiting;
         waiting.asks = static_cast<uint64_t>(quiet);
         Parking parking(nullptr, deadline_ns, nullptr);
         parking.waits_for = WaitsFor(WaitKind::quiescence, this);
         const WakeReason reason = quiet_list_.wait(*here, quiet_lock_, waiting, WaitList::At::back, parking);
-        if (reason != WakeReason::ready)
-            quiet_lock_.unlock();
-        status = status_of(reason);
+        if (reason == WakeReason::ready)
+            continue;
+        quiet_lock_.unlock();
+        return status_of(reason);
     }
-    (void)announced.fetch_sub(1, sync::relaxed);
-    (void)quiet_tasks_.fetch_sub(task, sync::relaxed);
-    return status;
+}
+
+// Nobody else can say so when every executor is in native code: the waiter looks now and then whether anything has begun or
+// ended, and if not names what runs, once.
+int32_t Pool::wait_and_watch(ThreadContext &thread, int64_t deadline_ns) noexcept {
+    uint64_t seen = progress();
+    bool reported = false;
+    for (ThreadContext *here = &thread;; here = &here_now()) {
+        const int64_t look_ns = reported ? MC_FOREVER : sync::now_ns() + stuck_after_ns;
+        const int32_t status = wait_until_quiet(*here, Quiet::nothing_moves, std::min(deadline_ns, look_ns));
+        if (status != MC_E_TIMEDOUT || deadline_ns <= look_ns)
+            return status;
+        const uint64_t now = progress();
+        reported = now == seen && (bed_.counts().sleeping != live() || calls_blocking());
+        if (reported)
+            report_what_runs(*this);
+        seen = now;
+    }
+}
+
+// Changes with every turn that begins and with every blocking call that begins to run or ends.
+uint64_t Pool::progress() noexcept {
+    BlockingPool *blocking = blocking_if_used();
+    return turns() + (blocking == nullptr ? 0 : blocking->changes());
 }
 
 void Pool::tell_quiet() noexcept {

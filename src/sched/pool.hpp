@@ -206,11 +206,14 @@ private:
             wake_up(first());
     }
 
+    uint64_t progress() noexcept;
     bool nothing_queued() noexcept;
     bool is_quiet(Quiet quiet) noexcept {
         return quiet == Quiet::no_microthread ? microthreads() == 0 : nothing_moves();
     }
     void wake_quiet_waiters() noexcept;
+    int32_t wait_until_quiet(ThreadContext &thread, Quiet quiet, int64_t deadline_ns) noexcept;
+    int32_t wait_and_watch(ThreadContext &thread, int64_t deadline_ns) noexcept;
     void plan_placement() noexcept;
 
     // immutable

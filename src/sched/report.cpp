@@ -191,13 +191,13 @@ void name_task(char *buf, size_t size, Kind kind, uint64_t id, const char *name)
         std::snprintf(buf, size, "%s \"%s\"", what, name);
 }
 
-void log_line(const TaskReport &report, int32_t code) noexcept {
+void log_line(const TaskReport &report, int32_t level, int32_t code) noexcept {
     char who[80];
     char object[64] = "";
     char holder[112] = "";
     name_task(who, sizeof who, report.kind, report.id, report.name);
     if (report.state != TaskState::waiting) {
-        base::log(MC_LOG_ERROR, code, "%s %s on executor %" PRIu32, who,
+        base::log(level, code, "%s %s on executor %" PRIu32, who,
                   report.state == TaskState::running ? "runs" : "is runnable", report.executor);
         return;
     }
@@ -210,8 +210,8 @@ void log_line(const TaskReport &report, int32_t code) noexcept {
         name_task(name, sizeof name, report.holder_kind, report.holder_id, report.holder_name);
         std::snprintf(holder, sizeof holder, report.waits_for == WaitKind::join ? " %s" : ", held by %s", name);
     }
-    base::log(MC_LOG_ERROR, code, "%s waits %s%s%s, for %" PRId64 " ms", who, wait_text(report.waits_for), object,
-              holder, report.waited_ns / 1'000'000);
+    base::log(level, code, "%s waits %s%s%s, for %" PRId64 " ms", who, wait_text(report.waits_for), object, holder,
+              report.waited_ns / 1'000'000);
 }
 
 // Whom a task waits for: who holds it up.
@@ -255,7 +255,7 @@ void log_cycle(const Task *on_it) noexcept {
     base::log(MC_LOG_ERROR, MC_E_DEADLOCK, "%s", line);
 }
 
-template <class Wanted> void log_tasks(int32_t code, Wanted wanted) noexcept {
+template <class Wanted> void log_tasks(int32_t level, int32_t code, Wanted wanted) noexcept {
     int lines = 0;
     uint64_t left_out = 0;
     for_each_task([&](const Task &task) {
@@ -263,12 +263,12 @@ template <class Wanted> void log_tasks(int32_t code, Wanted wanted) noexcept {
         if (!report_task(task, &report, false) || !wanted(report))
             return;
         if (++lines <= most_lines)
-            log_line(report, code);
+            log_line(report, level, code);
         else
             ++left_out;
     });
     if (left_out != 0)
-        base::log(MC_LOG_ERROR, code, "and %" PRIu64 " more", left_out);
+        base::log(level, code, "and %" PRIu64 " more", left_out);
 }
 
 } // namespace
@@ -276,7 +276,7 @@ template <class Wanted> void log_tasks(int32_t code, Wanted wanted) noexcept {
 void report_deadlock() noexcept {
     const Task *cycle = nullptr;
     base::log(MC_LOG_ERROR, MC_E_DEADLOCK, "deadlock: nothing is left that could end these waits");
-    log_tasks(MC_E_DEADLOCK, [&](const TaskReport &report) {
+    log_tasks(MC_LOG_ERROR, MC_E_DEADLOCK, [&](const TaskReport &report) {
         return report.state == TaskState::waiting && report.waits_for != WaitKind::quiescence;
     });
     int starts = 0;
@@ -296,10 +296,20 @@ void report_deadlock_now_and_then() noexcept {
         report_deadlock();
 }
 
+void report_what_runs(Pool &pool) noexcept {
+    base::log(MC_LOG_WARNING, MC_E_BUSY,
+              "a runtime that is waited for has not begun or ended a turn, or a call, for a second");
+    log_tasks(MC_LOG_WARNING, MC_E_BUSY, [&](const TaskReport &report) {
+        return report.kind == Kind::fiber && report.runtime == pool.handle() &&
+               (report.state == TaskState::running ||
+                (report.state == TaskState::waiting && report.waits_for == WaitKind::blocking_call));
+    });
+}
+
 void report_what_is_left(Pool &pool) noexcept {
     base::log(MC_LOG_ERROR, MC_E_TIMEDOUT,
               "a runtime could not be shut down in time: %" PRIu64 " microthreads are left", pool.microthreads());
-    log_tasks(MC_E_TIMEDOUT,
+    log_tasks(MC_LOG_ERROR, MC_E_TIMEDOUT,
               [&](const TaskReport &report) { return report.kind == Kind::fiber && report.runtime == pool.handle(); });
 }
 

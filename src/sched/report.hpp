@@ -56,6 +56,8 @@ void set_channel_namer(NameObject name) noexcept;
 void report_deadlock() noexcept;
 // The same, at most once a second: for a program to which deadlocks are an answer like any other.
 void report_deadlock_now_and_then() noexcept;
+// To the log, as a warning: what runs in the pool, and the blocking calls under way; nothing has begun or ended for a while.
+void report_what_runs(Pool &pool) noexcept;
 // To the log: every microthread of the pool, those in blocking calls with the function that they wait for.
 void report_what_is_left(Pool &pool) noexcept;
 
