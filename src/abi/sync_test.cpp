@@ -400,7 +400,7 @@ Test(MutexApi, cancelled_waiters_swallow_nothing) {
             mark("cancelled");
         });
         spawn([&] {
-            cr_assert_eq(mc_mutex_lock_until(mutex, mc_after(unit)), MC_E_TIMEDOUT);
+            cr_assert_eq(mc_mutex_lock_until(mutex, mc_after(20 * unit)), MC_E_TIMEDOUT);
             mark("late");
         });
         spawn([&] {
@@ -409,7 +409,8 @@ Test(MutexApi, cancelled_waiters_swallow_nothing) {
             mutex.unlock();
         });
         cr_assert_eq(mc_scope_cancel(scope, 0), MC_OK);
-        pause_for(3 * unit);
+        while (trace.find("late") == std::string::npos)
+            pause_for(unit);
         mutex.unlock();
         csp_schedule();
         expect_trace("cancelled late last ");
@@ -736,13 +737,14 @@ Test(ConditionApi, ends_of_waits) {
             mutex.unlock();
         });
     }
-    waits(MC_E_TIMEDOUT, mc_after(unit), "late");
+    waits(MC_E_TIMEDOUT, mc_after(20 * unit), "late");
     waits(MC_OK, MC_FOREVER, "first");
     waits(MC_OK, MC_FOREVER, "second");
     waits(MC_OK, MC_FOREVER, "third");
     cr_assert_eq(mc_cond_destroy(condition), MC_E_BUSY);
     cr_assert_eq(mc_scope_cancel(scope, 0), MC_OK);
-    pause_for(4 * unit);
+    while (trace.find("late") == std::string::npos)
+        pause_for(unit);
     expect_trace("cancelled late ");
     cr_assert_eq(mc_cond_signal(condition), MC_OK);
     csp_yield();

@@ -138,14 +138,17 @@ Test(MutexSys, a_deadline_races_the_unlock, .timeout = 120) {
 // Goal: an owner that ends while others come: one learns of it, the others do not, and all end.
 Test(MutexSys, the_owner_dies, .timeout = 120) {
     explore("MutexSys/the_owner_dies", 1, [](Setting &setting) {
-        int told = 0;
+        sync::atomic<int> told{0};
         check(setting.mutex.lock(setting.a.thread, handle, MC_FOREVER) == MC_OK, "not locked");
         {
-            Thread one([&] { told += setting.lock_and_use(setting.b) == MC_E_OWNERDEAD; }, "one");
-            Thread two([&] { told += setting.lock_and_use(setting.c) == MC_E_OWNERDEAD; }, "two");
+            Thread one([&] { told.fetch_add(setting.lock_and_use(setting.b) == MC_E_OWNERDEAD, sync::relaxed); },
+                       "one");
+            Thread two([&] { told.fetch_add(setting.lock_and_use(setting.c) == MC_E_OWNERDEAD, sync::relaxed); },
+                       "two");
             Mutex::release_held(setting.a.task);
         }
-        check(told == 1 && setting.taken == 2, "told %d, taken %d times", told, setting.taken);
+        check(told.load(sync::relaxed) == 1 && setting.taken == 2, "told %d, taken %d times", told.load(sync::relaxed),
+              setting.taken);
     });
 }
 

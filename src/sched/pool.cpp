@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <mc/base.h>
+#include <utility>
 
 namespace mc::sched {
 
@@ -46,13 +47,11 @@ int32_t Pool::configure(const PoolOptions &options) noexcept {
         if (!at(i).set_wheel_segments(options.wheel_segments))
             return MC_E_NOMEM; // those before it have theirs already, which does no harm: each wheel knows its own number
     if (BlockingPool *blocking = blocking_if_used()) {
-        if (closed_blocking_)
-            blocking->reopen();
+        open_blocking();
         blocking->set_max_threads(options.blocking_threads);
     }
     begun_before_ = begun();
     turns_before_ = turns();
-    closed_blocking_ = false;
     options_ = options;
     return MC_OK;
 }
@@ -373,12 +372,17 @@ BlockingPool *Pool::blocking() noexcept {
     return known;
 }
 
+void Pool::open_blocking() noexcept {
+    if (std::exchange(closed_blocking_, false))
+        blocking_if_used()->reopen();
+}
+
 bool Pool::close_blocking(int64_t deadline_ns) noexcept {
     BlockingPool *blocking = blocking_if_used();
     if (blocking == nullptr)
         return true;
-    closed_blocking_ = true;
-    return blocking->close(deadline_ns); // it stays, for whoever looks at it
+    closed_blocking_ = blocking->close(deadline_ns); // it stays, for whoever looks at it
+    return closed_blocking_;
 }
 
 // --- ending ---

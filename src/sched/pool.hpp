@@ -133,6 +133,7 @@ public:
     BlockingPool *blocking() noexcept;
     BlockingPool *blocking_if_used() noexcept { return blocking_.load(sync::acquire); }
     bool close_blocking(int64_t deadline_ns) noexcept;
+    void open_blocking() noexcept; // after it has been closed, if it has
     // Wakes every task of this pool that waits, with WakeReason::shutdown. By steps on its executors; what parks later is
     // not touched.
     void end_all_waits() noexcept;

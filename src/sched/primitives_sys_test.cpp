@@ -193,17 +193,19 @@ Test(PrimitivesSys, once_after_a_failure, .timeout = 60) {
         Setting setting;
         Attempts attempts;
         const uint64_t once = made(create_once);
-        int failed = 0;
+        sync::atomic<int> failed{0};
         const auto call = [&](Loner &who) {
             const As as(who);
-            failed += run_once(who.thread, once, Attempts::fail_once, &attempts, MC_FOREVER) != MC_OK;
+            const int32_t status = run_once(who.thread, once, Attempts::fail_once, &attempts, MC_FOREVER);
+            failed.fetch_add(status != MC_OK, sync::relaxed);
         };
         {
             Thread one([&] { call(setting.a); }, "one");
             Thread two([&] { call(setting.b); }, "two");
             Thread three([&] { call(setting.c); }, "three");
         }
-        check(failed == 1 && attempts.count.load(sync::relaxed) == 2, "%d failed", failed);
+        check(failed.load(sync::relaxed) == 1 && attempts.count.load(sync::relaxed) == 2, "%d failed",
+              failed.load(sync::relaxed));
         check(destroy_primitive<Once>(once) == MC_OK, "not free");
     });
 }

@@ -233,9 +233,16 @@ int32_t shut_down_default(ThreadContext &thread, Pool &pool, int64_t deadline_ns
         report_what_is_left(pool);
         return status;
     }
-    const int32_t stopped = status == MC_OK ? stop_executors(here_now()) : status;
+    int32_t ended = status;
+    if (ended == MC_OK && !pool.close_blocking(deadline_ns)) { // nobody is left to call there
+        ended = MC_E_TIMEDOUT;
+        base::log(MC_LOG_ERROR, ended, "a thread of the default runtime's blocking calls has not ended in time");
+    }
+    if (ended == MC_OK)
+        ended = stop_executors(here_now());
+    pool.open_blocking();
     pool.reopen();
-    return stopped;
+    return ended;
 }
 
 // Nothing is left in it. True: it is the caller's to stop; nobody else is at it.
