@@ -6,7 +6,7 @@
 // two that had half each, one that hardly ever gave way would be done early and leave the other alone with the mutex.
 // How evenly they shared is the further line: the percentage of the turns of the one that had fewer.
 //
-// The count stands beside the mutex, where a program puts what a mutex guards.
+// The count stands beside the mutex, where a program puts what a mutex guards; of libmcrt's, that is the handle.
 #ifndef BENCH_MUTEX_HPP
 #define BENCH_MUTEX_HPP
 

@@ -2,6 +2,8 @@
 //
 // ours.cpp includes it, once. On one, single-processor mode; on two, pinned microthreads on different executors. The
 // mutex is the default one, which barges; two that contend for a FIFO one are the further line fifo.
+//
+// Checked: how the two are kept apart is that of rendezvous_cross; each call's status is looked at, as a program would.
 #ifndef BENCH_OURS_MUTEX_HPP
 #define BENCH_OURS_MUTEX_HPP
 

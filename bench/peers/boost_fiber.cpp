@@ -1,7 +1,7 @@
 // Boost.Fiber's side of the benchmark, as its own users would write it for speed.
 //
-// The driver (bench/run) starts it, one process a row; harness.hpp has the command form. One thread, the default
-// algorithm (round_robin), the channel that the library offers for a rendezvous (unbuffered_channel). It cannot
+// The driver (bench/run) starts it, one process a row; harness.hpp has the command form. One thread (mutex: also
+// two), the default algorithm (round_robin), the channel that the library offers for a rendezvous (unbuffered_channel). It cannot
 // choose among channels, so there are no alt rows.
 //
 // Checked, each alternative measured beside the one taken:
@@ -14,6 +14,9 @@
 //  - memory: fixedsize_stack of 32 KiB, libmcrt's default size: malloc packs such stacks, so it touches 5,130 bytes a
 //    fiber; the default (128 KiB) touches 7,140, the pooled one 9,470, the protected one runs out of the kernel's
 //    65,530 mappings before 10^5. 8 and 16 KiB touch the same as 32.
+//  - mutex: fibers::mutex, contended by one fiber on each of two threads, which keep to their threads (round_robin).
+//    launch::post and launch::dispatch, the threads' main fibers in place of fibers of their own, and for two threads
+//    work_stealing and shared_work: no difference beyond the noise.
 // Not used: BOOST_FIBERS_NO_ATOMICS, which single-threaded programs may set when they build Boost themselves; no
 // distribution's package is built like that.
 #include "../harness.hpp"

@@ -1,5 +1,10 @@
 // Go's row mutex: goroutines count to a limit under one sync.Mutex, one goroutine or, with GOMAXPROCS 2, two.
 // bench/mutex.hpp says what the work is and why; this is the same.
+//
+// Checked, each alternative measured beside the one taken:
+//   - contended: goroutines that the scheduler places; it keeps them on both processors (the lesser share is near a half,
+//     and both are busy). Locked to their threads they take the same with Go 1.19, and a quarter longer with 1.26.
+//   - the steps outside are written out, as C++ and Rust compile them: Go unrolls no loop.
 package main
 
 import (
@@ -7,8 +12,6 @@ import (
 	"runtime"
 	"sync"
 )
-
-const stepsOutside = 2
 
 type guarded struct {
 	mutex sync.Mutex
@@ -39,12 +42,15 @@ func (g *guarded) countBesideAnother(limit int) (turns int) {
 		}
 		g.count++
 		g.mutex.Unlock()
-		for i := 0; i < stepsOutside; i++ {
-			x ^= x << 13
-			x ^= x >> 7
-			x ^= x << 17
-		}
+		x = step(step(x))
 	}
+}
+
+// step is one of a chain of dependent shifts (xorshift64, Marsaglia); never 0.
+func step(x uint64) uint64 {
+	x ^= x << 13
+	x ^= x >> 7
+	return x ^ x<<17
 }
 
 func mutexAlone(limit int) {
