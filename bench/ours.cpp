@@ -2,13 +2,15 @@
 //
 // The driver (bench/run) starts it, one process a row; harness.hpp has the command form. The rows here run in
 // single-processor mode: the main thread owns the runtime and waits in mc_join, so that only the microthreads of the
-// row take turns. The rows of ours/executors.hpp and ours/timers.hpp give the runtime executors first, but timer_pair.
+// row take turns. The rows of ours/executors.hpp and ours/timers.hpp give the runtime executors first, but timer_pair; that of
+// ours/mutex.hpp does for two.
 //
 // Rejected: options that a user would not think of (other stack sizes, detached microthreads where a result is waited
 // for), and calls whose results nobody looks at: receivers sum what they get, and a wrong sum fails the row.
 #include "harness.hpp"
 #include "ours/common.hpp"
 #include "ours/executors.hpp"
+#include "ours/mutex.hpp"
 #include "ours/timers.hpp"
 
 #include <mc/mc.h>
@@ -185,6 +187,7 @@ constexpr bench::Row kRows[] = {{"yield2", yield2},
                                 {"rendezvous_cross", nullptr, rendezvous_cross, 2},
                                 {"skynet", nullptr, skynet},
                                 {"spawn_bulk", nullptr, spawn_bulk},
+                                {"mutex", nullptr, mutex},
                                 {"timer_pair", timer_pair},
                                 {"timers_1s", nullptr, timers_1s},
                                 {"hogs", nullptr, hogs}};

@@ -14,14 +14,7 @@ namespace ours {
 
 // --- rendezvous_cross ----------------------------------------------------------------------------------------------
 //
-// Two pinned microthreads on different executors. A microthread that another thread spawns goes to any executor, so the
-// pinging end says where it is, and returning ends are spawned until one finds itself elsewhere.
-
-struct CrossPingPong {
-    PingPong game;
-    Channel placed; // carries the pinging end's thread, to the main thread
-    pthread_t pinging;
-};
+// Two pinned microthreads on different executors.
 
 inline mc_task_t spawn_pinned(mc_task_fn fn, void *user) {
     mc_spawn_options options = MC_SPAWN_OPTIONS_INIT;
@@ -31,36 +24,61 @@ inline mc_task_t spawn_pinned(mc_task_fn fn, void *user) {
     return task;
 }
 
-inline int32_t ping_across(void *user) {
-    auto &cross = *static_cast<CrossPingPong *>(user);
-    int64_t placed = 1;
-    cross.pinging = pthread_self();
-    csp_send(cross.placed.writer, &placed);
-    send_pings<csp_recv>(&cross.game);
-    bench::require(pthread_equal(cross.pinging, pthread_self()), "staying on one executor");
-    return 0;
-}
-
 constexpr int32_t kSameExecutor = 1;
 
-inline int32_t return_across(void *user) {
-    auto &cross = *static_cast<CrossPingPong *>(user);
-    if (pthread_equal(cross.pinging, pthread_self()))
-        return kSameExecutor;
-    return return_pongs<csp_recv>(&cross.game);
-}
+// How two get apart: a microthread that another thread spawns goes to any executor, so the first says where it is, and
+// second ones are spawned until one finds itself elsewhere. Until then the first must wait, not compute.
+class Apart {
+public:
+    void settle() { // by the first
+        int64_t settled = 1;
+        first_ = pthread_self();
+        csp_send(settled_.writer, &settled);
+    }
+    bool is_same() const { return pthread_equal(first_, pthread_self()) != 0; }
+    void wait_for_first() { // by the main thread
+        int64_t settled = 0;
+        csp_recv(settled_.reader, &settled);
+    }
 
-inline void ping_pong_across(uint64_t messages) {
-    CrossPingPong cross{{{}, {}, messages / 2}, {}, {}};
-    mc_task_t pinging = spawn_pinned(ping_across, &cross);
-    int64_t placed = 0;
-    csp_recv(cross.placed.reader, &placed);
+private:
+    Channel settled_;
+    pthread_t first_{};
+};
+
+// Runs fn, which returns kSameExecutor at once where it is not apart, elsewhere, to its end. By the main thread.
+inline void run_apart(Apart &apart, mc_task_fn fn, void *user) {
+    apart.wait_for_first();
     int32_t result = kSameExecutor;
     for (int tries = 0; result == kSameExecutor; ++tries) {
         bench::require(tries < 1000, "finding another executor");
-        mc_task_t returning = spawn_pinned(return_across, &cross);
-        bench::require(mc_join(returning, MC_FOREVER, &result) == MC_OK, "mc_join");
+        mc_task_t task = spawn_pinned(fn, user);
+        bench::require(mc_join(task, MC_FOREVER, &result) == MC_OK, "mc_join");
     }
+}
+
+struct CrossPingPong {
+    PingPong game;
+    Apart apart;
+};
+
+inline int32_t ping_across(void *user) {
+    auto &cross = *static_cast<CrossPingPong *>(user);
+    cross.apart.settle();
+    send_pings<csp_recv>(&cross.game);
+    bench::require(cross.apart.is_same(), "staying on one executor");
+    return 0;
+}
+
+inline int32_t return_across(void *user) {
+    auto &cross = *static_cast<CrossPingPong *>(user);
+    return cross.apart.is_same() ? kSameExecutor : return_pongs<csp_recv>(&cross.game);
+}
+
+inline void ping_pong_across(uint64_t messages) {
+    CrossPingPong cross{{{}, {}, messages / 2}, {}};
+    mc_task_t pinging = spawn_pinned(ping_across, &cross);
+    run_apart(cross.apart, return_across, &cross);
     join(pinging);
 }
 

@@ -1,7 +1,7 @@
 // Boost.Fiber's side of the benchmark, as its own users would write it for speed.
 //
-// The driver (bench/run) starts it, one process a row; harness.hpp has the command form. One thread, the default
-// algorithm (round_robin), the channel that the library offers for a rendezvous (unbuffered_channel). It cannot
+// The driver (bench/run) starts it, one process a row; harness.hpp has the command form. One thread (mutex: also
+// two), the default algorithm (round_robin), the channel that the library offers for a rendezvous (unbuffered_channel). It cannot
 // choose among channels, so there are no alt rows.
 //
 // Checked, each alternative measured beside the one taken:
@@ -14,14 +14,19 @@
 //  - memory: fixedsize_stack of 32 KiB, libmcrt's default size: malloc packs such stacks, so it touches 5,130 bytes a
 //    fiber; the default (128 KiB) touches 7,140, the pooled one 9,470, the protected one runs out of the kernel's
 //    65,530 mappings before 10^5. 8 and 16 KiB touch the same as 32.
+//  - mutex: fibers::mutex, contended by one fiber on each of two threads, which keep to their threads (round_robin).
+//    launch::post and launch::dispatch, the threads' main fibers in place of fibers of their own, and for two threads
+//    work_stealing and shared_work: no difference beyond the noise.
 // Not used: BOOST_FIBERS_NO_ATOMICS, which single-threaded programs may set when they build Boost themselves; no
 // distribution's package is built like that.
 #include "../harness.hpp"
+#include "../mutex.hpp"
 
 #include <boost/fiber/all.hpp>
 #include <boost/version.hpp>
 
 #include <memory>
+#include <thread>
 #include <vector>
 
 namespace {
@@ -129,8 +134,40 @@ double memory(uint64_t count) {
     bench::report_memory(before, after, count);
 }
 
-constexpr bench::Row kRows[] = {{"yield2", yield2}, {"yield100", yield100},     {"rendezvous", rendezvous},
-                                {"stream", stream}, {"spawn_join", spawn_join}, {"memory", memory}};
+double mutex_alone(uint64_t pairs) {
+    return bench::time_per_operation(pairs, [](uint64_t limit) {
+        bench::Guarded<fibers::mutex> guarded;
+        fibers::fiber([&] {
+            bench::require(bench::count_alone(limit, guarded) == limit, "counting to the limit");
+        }).join();
+    });
+}
+
+// A thread with a fiber each. Returns the lesser share.
+double contend(uint64_t limit) {
+    bench::Guarded<fibers::mutex> guarded;
+    uint64_t turns[2] = {};
+    auto count = [&](uint64_t *own) {
+        fibers::fiber([&guarded, limit, own] { *own = bench::count_beside_another(limit, guarded); }).join();
+    };
+    std::thread one(count, &turns[0]), other(count, &turns[1]);
+    one.join();
+    other.join();
+    return bench::lesser_share(limit, turns[0], turns[1]);
+}
+
+double mutex(uint64_t pairs, uint64_t executors) {
+    if (executors == 1)
+        return mutex_alone(pairs);
+    double share = 0;
+    const double ns = bench::time_per_operation(pairs, [&](uint64_t limit) { share = contend(limit); });
+    bench::further("lesser_share", share);
+    return ns;
+}
+
+constexpr bench::Row kRows[] = {{"yield2", yield2},       {"yield100", yield100},     {"rendezvous", rendezvous},
+                                {"stream", stream},       {"spawn_join", spawn_join}, {"memory", memory},
+                                {"mutex", nullptr, mutex}};
 
 } // namespace
 

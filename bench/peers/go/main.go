@@ -242,6 +242,7 @@ var rows = []row{
 	{"rendezvous_cross", timed(rendezvousCross)},
 	{"skynet", skynet},
 	{"spawn_bulk", spawnBulk},
+	{"mutex", mutex},
 	{"timer_pair", timerPair},
 	{"timers_1s", timers1s},
 	{"hogs", hogs},

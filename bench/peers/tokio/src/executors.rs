@@ -22,7 +22,7 @@ pub fn runtime(executors: usize) -> Runtime {
     Builder::new_multi_thread().worker_threads(executors).enable_time().build().unwrap()
 }
 
-fn one_thread() -> Runtime {
+pub fn one_thread() -> Runtime {
     Builder::new_current_thread().enable_time().build().unwrap()
 }
 
