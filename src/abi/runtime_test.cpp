@@ -682,6 +682,25 @@ Test(Quiescence, threads_keep_the_world_open, .timeout = 60) {
             known.join();
             cr_assert_eq(mc_semaphore_destroy(semaphore), MC_OK);
         }
+        { // we run, who own what runs alone
+            sync::atomic<int> ended{0};
+            PosixThread asks([&] {
+                cr_assert_eq(mc_runtime_wait_quiescent(runtime, MC_FOREVER), MC_OK);
+                ended.store(1, sync::release);
+            });
+            while (ended.load(sync::acquire) == 0)
+                usleep(100);
+        }
+        { // one of our own microthreads might run again when we do
+            mc_semaphore_t semaphore = 0;
+            cr_assert_eq(mc_semaphore_create(0, &semaphore), MC_OK);
+            const mc_task_t own = start_in(0, [&] { return mc_semaphore_acquire(semaphore, 1, MC_FOREVER); });
+            csp_yield();
+            cr_assert_eq(mc_runtime_wait_quiescent(runtime, MC_FOREVER), MC_OK);
+            cr_assert_eq(mc_semaphore_release(semaphore, 1), MC_OK);
+            cr_assert_eq(result_of(own), MC_OK);
+            cr_assert_eq(mc_semaphore_destroy(semaphore), MC_OK);
+        }
         runtime.end();
         cr_assert_eq(result_of(blocked), MC_E_SHUTDOWN);
     });

@@ -273,15 +273,81 @@ Test(PrimitivesSys, the_last_child_wakes_the_waiter, .timeout = 60) {
         Group *group = lock_primitive<Group>(handle);
         group->children = 2;
         group->lock.unlock();
-        Thread waiter(
+        Scope *successor = nullptr; // in the place of the group's scope
+        {
+            Thread waiter(
+                [&] {
+                    int32_t error = 0;
+                    check(wait_for_children(setting.b.thread, handle, MC_FOREVER, &error) == MC_OK, "no end");
+                    check(error == MC_E_IO || error == MC_E_CLOSED, "error %d", error);
+                    check(destroy_group(handle) == MC_OK, "not free");
+                    successor = Scope::create(nullptr, MC_FOREVER);
+                },
+                "waiter");
+            Thread one([&] { child_ended(*group, MC_E_IO); }, "one");
+            Thread two([&] { child_ended(*group, MC_E_CLOSED); }, "two");
+        }
+        check(!successor->cancelled(), "another's scope is cancelled");
+        check(Scope::destroy(successor), "not free");
+    });
+}
+
+// Goal: a group that is cancelled while it ends: its own scope is cancelled, or the handle is stale; never the scope that comes
+// after it.
+Test(PrimitivesSys, a_group_is_cancelled_and_ends, .timeout = 60) {
+    explore("PrimitivesSys/a_group_is_cancelled_and_ends", [] {
+        Setting setting;
+        uint64_t handle = 0;
+        Pool *pool = Pool::create();
+        check(pool != nullptr && create_group(setting.a.thread, *pool, MC_FOREVER, &handle) == MC_OK, "not made");
+        Thread canceller(
             [&] {
-                int32_t error = 0;
-                check(wait_for_children(setting.b.thread, handle, MC_FOREVER, &error) == MC_OK, "no end");
-                check(error == MC_E_IO || error == MC_E_CLOSED, "error %d", error);
-                check(destroy_group(handle) == MC_OK, "not free");
+                const int32_t status = cancel_group(handle, MC_E_IO);
+                check(status == MC_OK || status == MC_E_STALE, "status %d", status);
             },
-            "waiter");
-        Thread one([&] { child_ended(*group, MC_E_IO); }, "one");
-        Thread two([&] { child_ended(*group, MC_E_CLOSED); }, "two");
+            "canceller");
+        while (destroy_group(handle) != MC_OK)
+            sync::thread_yield();
+        Scope *successor = Scope::create(nullptr, MC_FOREVER);
+        canceller.join();
+        check(!successor->cancelled(), "another's scope is cancelled");
+        check(Scope::destroy(successor), "not free");
+    });
+}
+
+// Goal: what is destroyed, with another one made in its place, while somebody uses it: he has had it, or his handle is stale;
+// never the other one.
+Test(PrimitivesSys, a_stale_handle_reaches_no_successor, .timeout = 60) {
+    explore("PrimitivesSys/a_stale_handle_reaches_no_successor", [] {
+        Setting setting;
+        const auto one_unit = [](uint64_t *out) { return create_semaphore(1, out); };
+        const uint64_t semaphore = made(one_unit);
+        Thread late(
+            [&] {
+                const int32_t status = acquire_units(setting.a.thread, semaphore, 1, MC_FOREVER);
+                check(status == MC_OK || status == MC_E_STALE, "status %d", status);
+            },
+            "late");
+        check(destroy_primitive<Semaphore>(semaphore) == MC_OK, "not free");
+        const uint64_t next = made(one_unit);
+        late.join();
+        check(acquire_units(setting.b.thread, next, 1, MC_NOW) == MC_OK, "another's unit is gone");
+    });
+    explore("PrimitivesSys/a_stale_handle_reaches_no_successor", [] {
+        Setting setting;
+        const auto scope_of = [](Loner &who) {
+            return made([&](uint64_t *out) { return create_scope(who.task, MC_FOREVER, out); });
+        };
+        const uint64_t scope = scope_of(setting.b);
+        Thread late(
+            [&] {
+                const int32_t status = enter_scope(setting.a.task, scope);
+                check(status == MC_OK || status == MC_E_STALE, "status %d", status);
+                if (status == MC_OK)
+                    check(current_scope(setting.a.task) == scope && leave_scope(setting.a.task) == MC_OK, "another's");
+            },
+            "late");
+        if (destroy_scope(scope) == MC_OK) // else somebody is inside
+            (void)scope_of(setting.b);
     });
 }
