@@ -529,6 +529,18 @@ Test(Quiescence, waits_for_all_that_moves, .timeout = 60) {
         cr_assert_eq(mc_runtime_wait_quiescent(runtime, MC_FOREVER), MC_OK);
         cr_assert_eq(done.load(sync::acquire), 20);
         cr_assert_eq(stats_of(runtime).microthreads, 1u);
+        const mc_task_t calls = start_in(runtime, [&done] { // nothing else moves
+            return mc_blocking_call(
+                [](void *user) -> int32_t {
+                    usleep(20'000);
+                    static_cast<sync::atomic<int> *>(user)->fetch_add(1, sync::acq_rel);
+                    return 0;
+                },
+                &done, nullptr);
+        });
+        cr_assert_eq(mc_runtime_wait_quiescent(runtime, MC_FOREVER), MC_OK);
+        cr_assert_eq(done.load(sync::acquire), 21);
+        cr_assert_eq(result_of(calls), MC_OK);
         const mc_task_t sleeper = start_in(runtime, [] { return mc_sleep(20 * MC_SEC); });
         cr_assert_eq(mc_runtime_wait_quiescent(runtime, mc_after(unit)), MC_E_TIMEDOUT);
         runtime.end();

@@ -63,6 +63,16 @@ Test(PoolSys, quiet_is_told, .timeout = 120) {
     });
 }
 
+// Goal: the same, for a waiter that stands still at any one place while the executors go on until they sleep.
+Test(PoolSys, quiet_is_told_to_who_stands_still, .timeout = 120) {
+    explore_pool_with_one_preemption("PoolSys/quiet_is_told_to_who_stands_still", [] {
+        start_many(1);
+        spawn_one([] { return MC_OK; });
+        check(wait_quiet(), "not quiet");
+        stop_many();
+    });
+}
+
 namespace {
 
 void wait_until_nothing_moves() {

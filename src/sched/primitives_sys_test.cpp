@@ -1,10 +1,11 @@
-// Semaphore, wait group, once, condition, read-write lock, groups and the tree of scopes under seeded interleavings; a
+// Semaphore, wait group, once, condition, read-write lock, groups, the tree of scopes and reports of waits under seeded interleavings; a
 // process a run, since handles come from slabs. On real threads in other builds. A lost wake-up shows as a run in which nobody
 // can go on.
 #include "sched/condition.hpp"
 #include "sched/group.hpp"
 #include "sched/mutex.hpp"
 #include "sched/pool.hpp"
+#include "sched/report.hpp"
 #include "sched/semaphore.hpp"
 #include "sched/test_sched.hpp"
 
@@ -55,6 +56,7 @@ Test(PrimitivesSys, a_semaphores_head_gives_up, .timeout = 60) {
         Scope scope;
         const uint64_t semaphore = made([](uint64_t *out) { return create_semaphore(0, out); });
         setting.a.task.scope = &scope;
+        const uint32_t more = 2 * static_cast<uint32_t>(choose(2)); // 0: never enough for the head
         int had = 0;
         {
             Thread head(
@@ -68,10 +70,10 @@ Test(PrimitivesSys, a_semaphores_head_gives_up, .timeout = 60) {
             Thread behind([&] { had = acquire_units(setting.b.thread, semaphore, 1, MC_FOREVER) == MC_OK; }, "behind");
             Thread canceller([&] { scope.cancel(); }, "canceller");
             check(release_units(semaphore, 1) == MC_OK, "not released");
-            check(release_units(semaphore, 2) == MC_OK, "not released");
+            check(release_units(semaphore, more) == MC_OK, "not released");
         }
         check(had == 1, "not served");
-        check(acquire_units(setting.c.thread, semaphore, 2, MC_NOW) == MC_OK, "units are lost");
+        check(acquire_units(setting.c.thread, semaphore, more, MC_NOW) == MC_OK, "units are lost");
         check(acquire_units(setting.c.thread, semaphore, 1, MC_NOW) == MC_E_TIMEDOUT, "too many units");
         check(destroy_primitive<Semaphore>(semaphore) == MC_OK, "not free");
     });
@@ -135,6 +137,46 @@ Test(PrimitivesSys, conditions_lose_no_signal, .timeout = 60) {
         check(places >= 0 && places <= 1, "%d places", places);
         check(destroy_primitive<Condition>(condition) == MC_OK, "somebody waits");
         check(destroy_mutex(mutex) == MC_OK, "somebody owns it");
+    });
+}
+
+// Goal: one signal, which a waiter that gives up passes on if it has it: another one, that waits for ever, is not left.
+Test(PrimitivesSys, who_gives_up_uses_no_signal, .timeout = 60) {
+    explore("PrimitivesSys/who_gives_up_uses_no_signal", [] {
+        Setting setting;
+        const uint64_t mutex = made([](uint64_t *out) { return create_mutex(Mutex::barging, out); });
+        const uint64_t condition = made(create_condition);
+        bool ready = false;
+        const auto locked = [&](Loner &who, const auto &body) {
+            const As as(who);
+            check(mutex_at(mutex)->lock(who.thread, mutex, MC_FOREVER) == MC_OK, "not locked");
+            body();
+            check(mutex_at(mutex)->unlock(who.thread, mutex) == MC_OK, "not owned");
+        };
+        const auto wait = [&](Loner &who, int64_t deadline_ns) {
+            return wait_for_condition(who.thread, condition, mutex, deadline_ns);
+        };
+        {
+            Thread hasty(
+                [&] {
+                    int32_t status = MC_OK;
+                    locked(setting.a, [&] { status = wait(setting.a, sync::now_ns() + 300); });
+                    if (status == MC_OK)
+                        check(signal_condition(condition, false) == MC_OK, "not passed on");
+                },
+                "hasty");
+            Thread patient(
+                [&] {
+                    locked(setting.b, [&] {
+                        while (!ready)
+                            check(wait(setting.b, MC_FOREVER) == MC_OK, "why else");
+                    });
+                },
+                "patient");
+            locked(setting.c, [&] { ready = true; });
+            check(signal_condition(condition, false) == MC_OK, "not signalled");
+        }
+        check(destroy_primitive<Condition>(condition) == MC_OK, "somebody waits");
     });
 }
 
@@ -231,6 +273,7 @@ Test(PrimitivesSys, scopes_come_and_go_below_a_cancelled_one, .timeout = 60) {
         Setting setting;
         Scope *root = Scope::create(nullptr, MC_FOREVER);
         root->add_inside();
+        Scope *strangers[2] = {}; // in the places of those that have ended
         {
             Thread maker(
                 [&] {
@@ -241,6 +284,7 @@ Test(PrimitivesSys, scopes_come_and_go_below_a_cancelled_one, .timeout = 60) {
                         check(!seen || root->cancelled(), "from below");
                         check(!Scope::destroy(child), "one is below it");
                         check(Scope::destroy(grandchild), "not free");
+                        strangers[i] = Scope::create(nullptr, MC_FOREVER);
                         check(Scope::destroy(child), "not free");
                     }
                 },
@@ -257,6 +301,8 @@ Test(PrimitivesSys, scopes_come_and_go_below_a_cancelled_one, .timeout = 60) {
             root->cancel(MC_E_IO);
         }
         check(root->cause() == MC_E_IO, "the cause");
+        for (Scope *stranger : strangers)
+            check(!stranger->cancelled() && Scope::destroy(stranger), "another's scope is cancelled");
         root->remove_inside();
         check(Scope::destroy(root), "not free");
     });
@@ -289,6 +335,28 @@ Test(PrimitivesSys, the_last_child_wakes_the_waiter, .timeout = 60) {
         }
         check(!successor->cancelled(), "another's scope is cancelled");
         check(Scope::destroy(successor), "not free");
+    });
+}
+
+// Goal: a child begins while the group ends: the group is still there for it, or it does not begin.
+Test(PrimitivesSys, a_group_ends_while_a_child_begins, .timeout = 60) {
+    explore("PrimitivesSys/a_group_ends_while_a_child_begins", [] {
+        Setting setting;
+        uint64_t handle = 0;
+        Pool *pool = Pool::create(); // nobody runs what is started there
+        check(pool != nullptr && create_group(setting.a.thread, *pool, MC_FOREVER, &handle) == MC_OK, "not made");
+        int32_t begun = 1;
+        Thread spawner(
+            [&] {
+                SpawnRequest request;
+                request.returning = [](void *) -> int32_t { return MC_OK; };
+                request.stack_size = MC_STACK_DEFAULT;
+                begun = spawn_in_group(setting.b.thread, handle, request);
+            },
+            "spawner");
+        const int32_t ended = destroy_group(handle);
+        spawner.join();
+        check(ended == MC_OK ? begun == MC_E_STALE : begun == MC_OK, "ended: %d, begun: %d", ended, begun);
     });
 }
 
@@ -349,5 +417,32 @@ Test(PrimitivesSys, a_stale_handle_reaches_no_successor, .timeout = 60) {
             "late");
         if (destroy_scope(scope) == MC_OK) // else somebody is inside
             (void)scope_of(setting.b);
+    });
+}
+
+// Goal: a report of a task that goes from one wait to another is of one of them.
+Test(PrimitivesSys, a_report_is_of_one_wait, .timeout = 60) {
+    explore("PrimitivesSys/a_report_is_of_one_wait", [] {
+        Setting setting;
+        const uint64_t semaphore = made([](uint64_t *out) { return create_semaphore(0, out); });
+        {
+            Thread waiter(
+                [&] {
+                    for (int i = 0; i < 2; ++i) {
+                        check(sleep_until(setting.a.thread, sync::now_ns() + 200, nullptr) == MC_E_TIMEDOUT,
+                              "no sleep");
+                        check(acquire_units(setting.a.thread, semaphore, 1, MC_FOREVER) == MC_OK, "not released");
+                    }
+                },
+                "waiter");
+            for (int i = 0; i < 4; ++i) {
+                TaskReport report;
+                if (report_task(setting.a.task, &report, false) && report.state == TaskState::waiting)
+                    check(report.timed == (report.waits_for == WaitKind::sleep), "of two waits");
+                if (i % 2 == 1)
+                    check(release_units(semaphore, 1) == MC_OK, "not released");
+            }
+        }
+        check(destroy_primitive<Semaphore>(semaphore) == MC_OK, "not free");
     });
 }
