@@ -718,6 +718,23 @@ Test(Quiescence, threads_keep_the_world_open, .timeout = 60) {
     });
 }
 
+// Goal: what another runtime will do keeps the world open for the owner that waits alone.
+Test(Quiescence, other_runtimes_keep_the_owner_waiting, .timeout = 60) {
+    in_closed_world([](Lines &) {
+        Runtime runtime(1);
+        mc_semaphore_t semaphore = 0;
+        cr_assert_eq(mc_semaphore_create(0, &semaphore), MC_OK);
+        const mc_task_t releases = start_in(runtime, [&] {
+            cr_assert_eq(mc_sleep(20 * MC_MS), MC_OK);
+            return mc_semaphore_release(semaphore, 1);
+        });
+        cr_assert_eq(mc_semaphore_acquire(semaphore, 1, MC_FOREVER), MC_OK);
+        cr_assert_eq(mc_join(releases, MC_FOREVER, nullptr), MC_OK);
+        cr_assert_eq(mc_semaphore_acquire(semaphore, 1, MC_FOREVER), MC_E_DEADLOCK, "it sleeps, and so do we");
+        cr_assert_eq(mc_semaphore_destroy(semaphore), MC_OK);
+    });
+}
+
 // --- blocking calls ---
 
 // Goal: the result comes back, exceptions are stopped, other microthreads run meanwhile; alone, among many, on a thread.

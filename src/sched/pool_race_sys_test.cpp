@@ -142,3 +142,21 @@ Test(PoolRaceSys, who_is_refused_is_told_of, .timeout = 120) {
         stop_many();
     });
 }
+
+// Goal: all waits are ended, again and again, while they begin: each ends once, and registered where it ends.
+Test(PoolRaceSys, waits_are_ended_as_they_begin, .timeout = 120) {
+    explore_pool("PoolRaceSys/waits_are_ended_as_they_begin", 600, [] {
+        start_many(2);
+        Gate gate;
+        mc_task_t tasks[2];
+        for (mc_task_t &task : tasks)
+            task = spawn_one([&] { return gate.acquire(); }, true);
+        do
+            default_pool()->end_all_waits();
+        while (!wait_quiet(in_ns(20'000)));
+        for (const mc_task_t task : tasks)
+            check(result_of(task) == MC_E_SHUTDOWN, "why else");
+        check(!gate.has_waiters(), "a waiter is left");
+        stop_many();
+    });
+}

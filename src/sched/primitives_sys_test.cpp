@@ -1,11 +1,10 @@
-// Semaphore, wait group, once, condition, read-write lock, groups, the tree of scopes and reports of waits under seeded interleavings; a
+// Semaphore, wait group, once, condition, read-write lock, groups and the tree of scopes under seeded interleavings; a
 // process a run, since handles come from slabs. On real threads in other builds. A lost wake-up shows as a run in which nobody
 // can go on.
 #include "sched/condition.hpp"
 #include "sched/group.hpp"
 #include "sched/mutex.hpp"
 #include "sched/pool.hpp"
-#include "sched/report.hpp"
 #include "sched/semaphore.hpp"
 #include "sched/test_sched.hpp"
 
@@ -417,32 +416,5 @@ Test(PrimitivesSys, a_stale_handle_reaches_no_successor, .timeout = 60) {
             "late");
         if (destroy_scope(scope) == MC_OK) // else somebody is inside
             (void)scope_of(setting.b);
-    });
-}
-
-// Goal: a report of a task that goes from one wait to another is of one of them.
-Test(PrimitivesSys, a_report_is_of_one_wait, .timeout = 60) {
-    explore("PrimitivesSys/a_report_is_of_one_wait", [] {
-        Setting setting;
-        const uint64_t semaphore = made([](uint64_t *out) { return create_semaphore(0, out); });
-        {
-            Thread waiter(
-                [&] {
-                    for (int i = 0; i < 2; ++i) {
-                        check(sleep_until(setting.a.thread, sync::now_ns() + 200, nullptr) == MC_E_TIMEDOUT,
-                              "no sleep");
-                        check(acquire_units(setting.a.thread, semaphore, 1, MC_FOREVER) == MC_OK, "not released");
-                    }
-                },
-                "waiter");
-            for (int i = 0; i < 4; ++i) {
-                TaskReport report;
-                if (report_task(setting.a.task, &report, false) && report.state == TaskState::waiting)
-                    check(report.timed == (report.waits_for == WaitKind::sleep), "of two waits");
-                if (i % 2 == 1)
-                    check(release_units(semaphore, 1) == MC_OK, "not released");
-            }
-        }
-        check(destroy_primitive<Semaphore>(semaphore) == MC_OK, "not free");
     });
 }
