@@ -72,7 +72,7 @@ void explore(const char *name, int preemptions, const std::function<void(Setting
         expect_pass(options(name, preemptions), run);
         mc::testing::Exploration seeds = options(name, 0);
         seeds.search = Search::seeds;
-        seeds.seeds = 3'000 * mc::testing::scale();
+        seeds.seeds = uint64_t{3'000} * mc::testing::scale();
         expect_pass(seeds, run);
     }
 }

@@ -114,7 +114,7 @@ Test(PoolRaceSys, who_is_admitted_is_counted, .timeout = 120) {
     mc::testing::expect_pass({.name = "PoolRaceSys/who_is_admitted_is_counted",
                               .search = mc::testing::Search::seeds,
                               .stale = 1,
-                              .seeds = 1'500 * mc::testing::scale(),
+                              .seeds = uint64_t{1'500} * mc::testing::scale(),
                               .isolate = true,
                               .real_runs = 50},
                              [] {
@@ -134,6 +134,7 @@ Test(PoolRaceSys, who_is_refused_is_told_of, .timeout = 120) {
     explore_pool("PoolRaceSys/who_is_refused_is_told_of", 1'500, [] {
         start_many(1);
         Pool &pool = *default_pool();
+        (void)sleep_until(here(), in_ns(200'000), nullptr); // the executor sleeps
         pool.close();
         Thread spawner([&] { check(!pool.admit_from_outside(), "admitted"); }, "spawner");
         check(wait_quiet(), "not quiet");

@@ -25,7 +25,7 @@ void explore(const char *name, const std::function<void()> &body) {
                  .stale = 1,
                  .timeouts = 2,
                  .spurious = 0,
-                 .seeds = 1'500 * mc::testing::scale(),
+                 .seeds = uint64_t{1'500} * mc::testing::scale(),
                  .isolate = true,
                  .real_runs = 50},
                 body);
@@ -84,7 +84,7 @@ Test(PrimitivesSys, semaphore_units_are_conserved, .timeout = 60) {
         Setting setting;
         const uint64_t semaphore = made([](uint64_t *out) { return create_semaphore(1, out); });
         const auto use = [&](Loner &who, uint32_t count) {
-            if (acquire_units(who.thread, semaphore, count, sync::now_ns() + 200 * (1 + choose(4))) == MC_OK)
+            if (acquire_units(who.thread, semaphore, count, sync::now_ns() + int64_t{200} * (1 + choose(4))) == MC_OK)
                 check(release_units(semaphore, count) == MC_OK, "not released");
         };
         {
@@ -173,6 +173,10 @@ Test(PrimitivesSys, who_gives_up_uses_no_signal, .timeout = 60) {
                 },
                 "patient");
             locked(setting.c, [&] { ready = true; });
+            Condition *held = lock_primitive<Condition>(condition); // the hasty one gives up, and can not leave
+            for (int i = 0; i < 30 && TaskWord::is_parked_unclaimed(setting.a.task.word.look()); ++i)
+                sync::cpu_relax();
+            held->lock.unlock();
             check(signal_condition(condition, false) == MC_OK, "not signalled");
         }
         check(destroy_primitive<Condition>(condition) == MC_OK, "somebody waits");

@@ -120,7 +120,7 @@ Test(Wheel, one_segment_between_other_work) {
     divided(wheel, 5);
     const uint64_t start = wheel.position();
     cr_assert_null(wheel.take_from_next());
-    cr_assert_eq(wheel.position(), start, "an empty one stands");
+    cr_assert_eq(wheel.position(), start); // an empty one stands
     wheel.push(tasks[1], 1);
     wheel.push(tasks[2], 1);
     wheel.push(tasks[3], 3);
