@@ -675,6 +675,18 @@ Test(Quiescence, waits_for_all_that_moves, .timeout = 60) {
         cr_assert_eq(mc_runtime_wait_quiescent(runtime, MC_FOREVER), MC_OK);
         cr_assert_eq(done.load(sync::acquire), 20);
         cr_assert_eq(stats_of(runtime).microthreads, 1u);
+        const mc_task_t calls = start_in(runtime, [&done] { // nothing else moves
+            return mc_blocking_call(
+                [](void *user) -> int32_t {
+                    usleep(20'000);
+                    static_cast<sync::atomic<int> *>(user)->fetch_add(1, sync::acq_rel);
+                    return 0;
+                },
+                &done, nullptr);
+        });
+        cr_assert_eq(mc_runtime_wait_quiescent(runtime, MC_FOREVER), MC_OK);
+        cr_assert_eq(done.load(sync::acquire), 21);
+        cr_assert_eq(result_of(calls), MC_OK);
         const mc_task_t sleeper = start_in(runtime, [] { return mc_sleep(20 * MC_SEC); });
         cr_assert_eq(mc_runtime_wait_quiescent(runtime, mc_after(unit)), MC_E_TIMEDOUT);
         runtime.end();
@@ -902,8 +914,44 @@ Test(Quiescence, threads_keep_the_world_open, .timeout = 60) {
             known.join();
             cr_assert_eq(mc_semaphore_destroy(semaphore), MC_OK);
         }
+        { // we run, who own what runs alone
+            sync::atomic<int> ended{0};
+            PosixThread asks([&] {
+                cr_assert_eq(mc_runtime_wait_quiescent(runtime, MC_FOREVER), MC_OK);
+                ended.store(1, sync::release);
+            });
+            while (ended.load(sync::acquire) == 0)
+                usleep(100);
+        }
+        { // one of our own microthreads might run again when we do
+            mc_semaphore_t semaphore = 0;
+            cr_assert_eq(mc_semaphore_create(0, &semaphore), MC_OK);
+            const mc_task_t own = start_in(0, [&] { return mc_semaphore_acquire(semaphore, 1, MC_FOREVER); });
+            csp_yield();
+            cr_assert_eq(mc_runtime_wait_quiescent(runtime, MC_FOREVER), MC_OK);
+            cr_assert_eq(mc_semaphore_release(semaphore, 1), MC_OK);
+            cr_assert_eq(result_of(own), MC_OK);
+            cr_assert_eq(mc_semaphore_destroy(semaphore), MC_OK);
+        }
         runtime.end();
         cr_assert_eq(result_of(blocked), MC_E_SHUTDOWN);
+    });
+}
+
+// Goal: what another runtime will do keeps the world open for the owner that waits alone.
+Test(Quiescence, other_runtimes_keep_the_owner_waiting, .timeout = 60) {
+    in_closed_world([](Lines &) {
+        Runtime runtime(1);
+        mc_semaphore_t semaphore = 0;
+        cr_assert_eq(mc_semaphore_create(0, &semaphore), MC_OK);
+        const mc_task_t releases = start_in(runtime, [&] {
+            cr_assert_eq(mc_sleep(20 * MC_MS), MC_OK);
+            return mc_semaphore_release(semaphore, 1);
+        });
+        cr_assert_eq(mc_semaphore_acquire(semaphore, 1, MC_FOREVER), MC_OK);
+        cr_assert_eq(mc_join(releases, MC_FOREVER, nullptr), MC_OK);
+        cr_assert_eq(mc_semaphore_acquire(semaphore, 1, MC_FOREVER), MC_E_DEADLOCK, "it sleeps, and so do we");
+        cr_assert_eq(mc_semaphore_destroy(semaphore), MC_OK);
     });
 }
 

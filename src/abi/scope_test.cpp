@@ -223,14 +223,14 @@ Test(ScopeApi, every_wait_is_cancelled) {
 Test(ScopeApi, deadlines, .timeout = 20) {
     World world;
     const auto body = [] {
-        const mc_scope_t scope = new_scope(mc_after(6 * unit));
+        const mc_scope_t scope = new_scope(mc_after(60 * unit));
         {
             Inside inside(scope);
             const int64_t began = mc_now();
             cr_assert_eq(mc_sleep(unit), MC_OK);
             cr_assert_eq(cause_of(scope), 0);
             cr_assert_eq(wait_for_ever(), MC_E_CANCELED);
-            cr_assert_geq(mc_now() - began, 6 * unit - MC_MS);
+            cr_assert_geq(mc_now() - began, 60 * unit - MC_MS);
             cr_assert_eq(cause_of(scope), MC_E_TIMEDOUT);
             cr_assert_eq(wait_for_ever(), MC_E_CANCELED);
             cr_assert_eq(mc_checkpoint(), MC_E_CANCELED);
@@ -315,7 +315,7 @@ Test(ScopeApi, trees) {
     end(root);
     const mc_scope_t short_one = new_scope(mc_after(unit));
     Inside inside(short_one);
-    const mc_scope_t below = new_scope(mc_after(20 * MC_SEC));
+    const mc_scope_t below = new_scope(MC_FOREVER);
     {
         Inside deeper(below);
         cr_assert_eq(wait_for_ever(), MC_E_CANCELED);

@@ -70,6 +70,10 @@ int32_t mc_mutex_try_lock(mc_mutex_t handle) noexcept {
 }
 
 int32_t mc_mutex_unlock(mc_mutex_t handle) noexcept {
+    const ThreadContext *here = mc::sched::current();
+    if (here != nullptr && here->executor != nullptr) [[likely]]
+        if (Mutex *mutex = Mutex::locked_last(*here->running, handle)) [[likely]]
+            return mutex->unlock_locked_last(*here->running);
     return with_mutex(handle, false, [=](ThreadContext &thread, Mutex &mutex) { return mutex.unlock(thread, handle); });
 }
 

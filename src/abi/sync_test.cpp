@@ -245,6 +245,25 @@ Test(MutexApi, the_recursive_owner_dies) {
     }));
 }
 
+// Goal: one that was woken and comes too late still goes before those that came after it.
+Test(MutexApi, a_loser_keeps_its_place) {
+    World world;
+    Mutex mutex;
+    mutex.lock();
+    for (const char *name : {"first", "second"})
+        spawn([&mutex, name] {
+            mutex.lock();
+            mark(name);
+            mutex.unlock();
+        });
+    mutex.unlock();
+    cr_assert_eq(mc_mutex_try_lock(mutex), MC_OK, "barging");
+    csp_yield();
+    mutex.unlock();
+    csp_schedule();
+    expect_trace("first second ");
+}
+
 // Goal: when an owner ends, microthread or thread, the next one learns of it, each until somebody says that all is well.
 Test(MutexApi, the_owner_dies, .timeout = 20) {
     World world;
@@ -817,6 +836,29 @@ Test(ConditionApi, the_mutex_is_owned_whatever_ends_the_wait, .timeout = 20) {
     cr_assert_eq(signalled, 1);
     cr_assert_eq(mc_join(holder, MC_FOREVER, nullptr), MC_OK);
     cr_assert_eq(mc_runtime_destroy(rt), MC_OK);
+}
+
+// Goal: one that was cancelled waits for the mutex all the same: it goes on as its owner.
+Test(ConditionApi, a_cancelled_waiter_owns_the_mutex) {
+    World world;
+    Mutex mutex;
+    Condition condition;
+    Scope scope;
+    spawn([&] {
+        Inside inside(scope);
+        mutex.lock();
+        cr_assert_eq(mc_cond_wait(condition, mutex, MC_FOREVER), MC_E_CANCELED);
+        mark("owns");
+        mutex.unlock();
+    });
+    mutex.lock();
+    cr_assert_eq(mc_scope_cancel(scope, 0), MC_OK);
+    csp_yield();
+    csp_yield();
+    expect_trace("");
+    mutex.unlock();
+    csp_schedule();
+    expect_trace("owns ");
 }
 
 // Goal: a waiter that finds the owner dead when it locks again learns that, and owns the mutex.

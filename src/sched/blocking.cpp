@@ -13,6 +13,8 @@ namespace {
 
 enum : uint32_t { asleep, awake }; // Worker::word
 
+sync::atomic<uint32_t> all_calls{0};
+
 int32_t refuse(const ThreadContext &thread, int64_t deadline_ns, Scope *scope) noexcept {
     const int32_t refused = refuse_to_wait(thread, deadline_ns);
     if (refused != MC_OK)
@@ -35,6 +37,8 @@ void end_what_fn_left() noexcept {
 }
 
 } // namespace
+
+uint32_t blocking_calls() noexcept { return all_calls.load(sync::relaxed); }
 
 BlockingPool::BlockingPool(uint32_t max_threads, int64_t idle_ns) noexcept
     : idle_ns_(idle_ns), max_threads_(max_threads) {
@@ -67,12 +71,14 @@ int32_t BlockingPool::call(ThreadContext &thread, Function fn, void *user, int64
     if (status != MC_OK)
         return status;
     Job job(fn, user, thread.running);
-    (void)calls_.fetch_add(
-        1, sync::relaxed); // relaxed: who looks holds our executor asleep, or counts us as one that runs
+    // relaxed: who looks holds our executor asleep, or counts us as one that runs
+    (void)calls_.fetch_add(1, sync::relaxed);
+    (void)all_calls.fetch_add(1, sync::relaxed);
     status = submit(job);
     if (status == MC_OK)
         status = wait_for(thread, job, deadline_ns, scope);
     (void)calls_.fetch_sub(1, sync::relaxed);
+    (void)all_calls.fetch_sub(1, sync::relaxed);
     if (status == MC_OK && result != nullptr)
         *result = job.value;
     return status;

@@ -48,6 +48,9 @@
 
 namespace mc::sched {
 
+// Blocking calls under way, of all pools: while there are any, no world is closed. Any thread.
+uint32_t blocking_calls() noexcept;
+
 class BlockingPool {
 public:
     using Function = int32_t (*)(void *);

@@ -1,5 +1,6 @@
 // Whether the world is closed, while other threads attach, block, wake each other and leave: never told when somebody
 // could still wake the owner, always told when nobody can. A process a run; the first claim on real threads too.
+#include "sched/runtimes.hpp"
 #include "sched/test_sched.hpp"
 
 using namespace mc;
@@ -221,4 +222,65 @@ Test(ClosedWorldSys, a_true_deadlock_is_told, .timeout = 60) {
         yield();
         check(!gate.has_waiters(), "somebody is left");
     });
+}
+
+namespace {
+
+// A runtime with one executor while it lives.
+struct OneExecutor {
+    uint64_t handle = 0;
+    OneExecutor() {
+        check(create_runtime(PoolOptions{}, 1, &handle) == MC_OK && start_runtime(here(), handle) == MC_OK,
+              "no runtime");
+    }
+    OneExecutor(const OneExecutor &) = delete;
+    OneExecutor &operator=(const OneExecutor &) = delete;
+    ~OneExecutor() { check(shutdown_runtime(here(), handle, MC_FOREVER) == MC_OK, "it does not end"); }
+
+    template <class Body> mc_task_t run(Body body) {
+        mc_task_t task = 0;
+        SpawnRequest request;
+        request.handle = &task;
+        request.returning = run_body<Body>;
+        request.argument = new Body(std::move(body));
+        request.stack_size = MC_STACK_DEFAULT;
+        request.runtime = handle;
+        ThreadContext &thread = here();
+        check(spawn(&thread, executor_in(*find_pool(thread, handle), thread), request) == MC_OK, "not spawned");
+        return task;
+    }
+};
+
+} // namespace
+
+// Goal: two runtimes whose executors wake each other: each sleeps at times, but never both at one moment.
+Test(ClosedWorldSys, runtimes_that_take_turns, .timeout = 120) {
+    expect_pass({.name = "ClosedWorldSys/runtimes_that_take_turns",
+                 .search = Search::seeds,
+                 .timeouts = 0,
+                 .max_steps = 60'000,
+                 .seeds = 1'500,
+                 .isolate = true,
+                 .real_runs = 50},
+                [] {
+                    here();
+                    Gate ping, pong;
+                    sync::atomic<uint32_t> looked{0};
+                    OneExecutor first, second;
+                    const auto take_turns = [&](Gate &mine, Gate &other) {
+                        for (int i = 0; i < 3; ++i) {
+                            other.release();
+                            check(mine.acquire() == MC_OK, "not released");
+                        }
+                        while (looked.load(sync::acquire) == 0)
+                            sync::thread_yield();
+                        other.release();
+                    };
+                    const mc_task_t one = first.run([&] { take_turns(ping, pong); });
+                    const mc_task_t two = second.run([&] { take_turns(pong, ping); });
+                    check(!world_is_closed(executor()), "closed, though one of them runs");
+                    looked.store(1, sync::release); // release: pairs with the acquire in take_turns
+                    for (const mc_task_t task : {one, two})
+                        check(join_until(task, MC_FOREVER) == MC_OK, "a false deadlock");
+                });
 }

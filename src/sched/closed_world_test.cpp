@@ -120,3 +120,23 @@ Test(ClosedWorld, no_false_deadlock, .timeout = 60) {
         }
     });
 }
+
+// Goal: while somebody holds it, it is open, however often it was taken and given back.
+Test(ClosedWorld, a_hold_keeps_it_open) {
+    in_process_with_one_thread([] {
+        const auto until_closed = [] {
+            while (!world_is_closed(executor())) // a sanitizer's own threads may come late
+                sync::thread_yield();
+        };
+        here();
+        until_closed();
+        hold_world();
+        hold_world();
+        cr_assert(!world_is_closed(executor()));
+        cr_assert(release_world());
+        cr_assert(!world_is_closed(executor()));
+        cr_assert(release_world());
+        until_closed();
+        cr_assert(!release_world(), "nobody holds it");
+    });
+}

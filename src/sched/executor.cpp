@@ -107,6 +107,7 @@ void Executor::bind_thread() noexcept {
     fiber::context_adopt(owner_->context());
     thread_ = ThreadContext{this, owner_, 0, UINT32_MAX, base::Prng(pool_.seed_of(index_, driver_->random()))};
     fiber::overflow_thread_begin(alt_stack_);
+    last_poll_ns_ = driver_->now();
     if (many_)
         reader_.online();
 }

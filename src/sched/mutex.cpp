@@ -17,9 +17,11 @@ constexpr int64_t starved_after_ns = 300; // time goes slowly there
 constexpr int64_t starved_after_ns = 1'000'000;
 #endif
 #if defined(MC_SYS) && MC_SYS
-constexpr int spins = 1;
+constexpr int spins = 1, looks = 1;
 #else
-constexpr int spins = 30; // about what an owner that runs keeps a mutex for
+// Between looks, long enough for the owner to give it back and lock it again many times: each look takes the line away from
+// it, so that a loser that looks all the time makes both slow.
+constexpr int spins = 30, looks = 4; // as Go's sync.Mutex
 #endif
 
 enum Grant : int32_t { try_again = 0, owned = 1 };
@@ -30,11 +32,6 @@ bool may_spin(const ThreadContext &thread) noexcept {
 }
 
 } // namespace
-
-MutexSlab &mutex_slab() noexcept {
-    static constinit MutexSlab slab;
-    return slab;
-}
 
 // --- what a task holds ---
 
@@ -86,8 +83,9 @@ Mutex::Attempt Mutex::attempt(const Task &task, uint64_t handle, bool may_wait) 
 void Mutex::spin(const ThreadContext &thread) const noexcept {
     if (!may_spin(thread) || owned_by(*thread.running))
         return;
-    for (int i = 0; i < spins && (word_.load(sync::relaxed) & owner_mask) != 0; ++i)
-        sync::cpu_relax();
+    for (int look = 0; look < looks && (word_.load(sync::relaxed) & owner_mask) != 0; ++look)
+        for (int i = 0; i < spins; ++i)
+            sync::cpu_relax();
 }
 
 // By the task that owns it from now on.
@@ -220,6 +218,7 @@ int32_t Mutex::consistent(ThreadContext &thread, uint64_t handle) noexcept {
 
 void Mutex::begin(uint32_t policy, uint64_t handle) noexcept {
     policy_ = policy;
+    handle_ = handle;
     recursion_ = 0;
     word_.store(generation_bits(handle), sync::release); // release: pairs with the acquire of a lock's CAS
 }
@@ -308,6 +307,7 @@ void leave_mutexes_behind() noexcept {
         if (mutex->generation.load(sync::relaxed) % 2 == 1)
             (void)base::retire_handle(mutex);
         mutex->word_.store(0, sync::relaxed);
+        mutex->handle_ = 0;
         new (&mutex->wait_lock_) base::Spinlock();
         new (&mutex->waiting_) WaitList();
         mutex->returning_ = 0;

@@ -63,18 +63,23 @@ public:
     // deadline and no shutdown ends it (a shutdown ends the waits of whoever owns it, too). Only MC_E_DEADLOCK does.
     void announce_return() noexcept;
     int32_t lock_again(ThreadContext &thread, uint64_t handle) noexcept;
+    // The mutex that the task locked last, when that is this handle's and it locked it once: nearly every unlock. It is on
+    // the task's list, so the task owns it, and nobody can make the handle stale: neither slab nor word need be looked at.
+    static Mutex *locked_last(const Task &task, uint64_t handle) noexcept {
+        Mutex *mutex = task.held.load(sync::relaxed);
+        return mutex != nullptr && mutex->handle_ == handle && mutex->recursion_ == 0 ? mutex : nullptr;
+    }
+    int32_t unlock_locked_last(Task &task) noexcept {
+        task.held.store(next_held_, sync::relaxed);
+        uint64_t mine = generation_bits(handle_) | owner_bits(task);
+        // release: pairs with the acquire of whoever takes it next. Not mine: somebody waits, or an owner died.
+        if (word_.compare_exchange_strong(mine, generation_bits(handle_), sync::release, sync::relaxed)) [[likely]]
+            return MC_OK;
+        return give_back();
+    }
     int32_t unlock(ThreadContext &thread, uint64_t handle) noexcept {
         Task &task = *thread.running;
-        const uint64_t mine = generation_bits(handle) | owner_bits(task);
-        uint64_t word = word_.load(sync::relaxed);
-        if (word == mine && recursion_ == 0) [[likely]] {
-            forget_held(task);
-            // release: pairs with the acquire of whoever takes it next.
-            if (word_.compare_exchange_strong(word, generation_bits(handle), sync::release, sync::relaxed)) [[likely]]
-                return MC_OK;
-            return give_back();
-        }
-        return unlock_slow(task, handle);
+        return locked_last(task, handle) == this ? unlock_locked_last(task) : unlock_slow(task, handle);
     }
     int32_t consistent(ThreadContext &thread, uint64_t handle) noexcept;
 
@@ -137,6 +142,7 @@ private:
     Mutex *next_held_ = nullptr; // of the same owner
     // immutable while it is in use
     uint32_t policy_ = barging;
+    uint64_t handle_ = 0;
     base::Spinlock wait_lock_;
     // guarded by wait_lock_
     WaitList waiting_; // asks: 1 when it must be handed the mutex
@@ -145,7 +151,8 @@ private:
 };
 
 using MutexSlab = base::Slab<Mutex>;
-MutexSlab &mutex_slab() noexcept;
+inline constinit MutexSlab all_mutexes; // a variable, not a function's: lock and unlock reach it without a call
+inline MutexSlab &mutex_slab() noexcept { return all_mutexes; }
 
 inline Mutex *mutex_at(uint64_t handle) noexcept {
     const auto low = static_cast<uint32_t>(handle);

@@ -7,6 +7,7 @@ using namespace mc;
 using namespace mc::sched;
 using namespace mc::sched::testing;
 using mc::testing::check;
+using mc::testing::Data;
 using mc::testing::expect_pass;
 using mc::testing::Search;
 using mc::testing::Thread;
@@ -21,7 +22,7 @@ struct Setting {
     Loner a, b, c;
     Mutex mutex;
     int inside = 0;
-    int taken = 0;
+    Data<int> taken{0}; // also shows that what an owner writes is there for the next one
     explicit Setting(uint32_t policy) {
         a.task.slab_index = 1;
         b.task.slab_index = 2;
@@ -35,7 +36,7 @@ struct Setting {
         if (status != MC_OK && status != MC_E_OWNERDEAD)
             return;
         check(inside++ == 0, "two own it");
-        ++taken;
+        taken.set(taken.get() + 1);
         sync::cpu_relax(); // a choice
         check(inside-- == 1, "two own it");
         if (status == MC_E_OWNERDEAD)
@@ -71,7 +72,7 @@ void explore(const char *name, int preemptions, const std::function<void(Setting
         expect_pass(options(name, preemptions), run);
         mc::testing::Exploration seeds = options(name, 0);
         seeds.search = Search::seeds;
-        seeds.seeds = 3'000 * mc::testing::scale();
+        seeds.seeds = uint64_t{3'000} * mc::testing::scale();
         expect_pass(seeds, run);
     }
 }
@@ -85,7 +86,7 @@ Test(MutexSys, two_exclude, .timeout = 120) {
             Thread one([&] { setting.must_use(setting.a), setting.must_use(setting.a); }, "one");
             Thread two([&] { setting.must_use(setting.b), setting.must_use(setting.b); }, "two");
         }
-        check(setting.taken == 4, "taken %d times", setting.taken);
+        check(setting.taken.get() == 4, "taken %d times", setting.taken.get());
     });
 }
 
@@ -97,7 +98,7 @@ Test(MutexSys, three_exclude, .timeout = 120) {
             Thread two([&] { setting.must_use(setting.b); }, "two");
             Thread three([&] { setting.must_use(setting.c), setting.must_use(setting.c); }, "three");
         }
-        check(setting.taken == 4, "taken %d times", setting.taken);
+        check(setting.taken.get() == 4, "taken %d times", setting.taken.get());
     });
 }
 
@@ -147,8 +148,8 @@ Test(MutexSys, the_owner_dies, .timeout = 120) {
                        "two");
             Mutex::release_held(setting.a.task);
         }
-        check(told.load(sync::relaxed) == 1 && setting.taken == 2, "told %d, taken %d times", told.load(sync::relaxed),
-              setting.taken);
+        check(told.load(sync::relaxed) == 1 && setting.taken.get() == 2, "told %d, taken %d times",
+              told.load(sync::relaxed), setting.taken.get());
     });
 }
 

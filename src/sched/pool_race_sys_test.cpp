@@ -108,3 +108,57 @@ Test(PoolRaceSys, a_late_stray_is_no_deadlock, .timeout = 120) {
         waker.join();
     });
 }
+
+// Goal: a thread is about to begin a microthread while the runtime ends: it is refused, or whoever ends it counts it.
+Test(PoolRaceSys, who_is_admitted_is_counted, .timeout = 120) {
+    mc::testing::expect_pass({.name = "PoolRaceSys/who_is_admitted_is_counted",
+                              .search = mc::testing::Search::seeds,
+                              .stale = 1,
+                              .seeds = uint64_t{1'500} * mc::testing::scale(),
+                              .isolate = true,
+                              .real_runs = 50},
+                             [] {
+                                 Pool *pool = Pool::create();
+                                 check(pool != nullptr, "not made");
+                                 bool admitted = false;
+                                 Thread spawner([&] { admitted = pool->admit_from_outside(); }, "spawner");
+                                 pool->close();
+                                 const bool none = pool->microthreads() == 0;
+                                 spawner.join();
+                                 check(!admitted || !none, "admitted, and not counted");
+                             });
+}
+
+// Goal: a thread waits for quiet while another one is counted and refused: the waiter is told, though no executor moves.
+Test(PoolRaceSys, who_is_refused_is_told_of, .timeout = 120) {
+    explore_pool("PoolRaceSys/who_is_refused_is_told_of", 1'500, [] {
+        start_many(1);
+        Pool &pool = *default_pool();
+        (void)sleep_until(here(), in_ns(200'000), nullptr); // the executor sleeps
+        pool.close();
+        Thread spawner([&] { check(!pool.admit_from_outside(), "admitted"); }, "spawner");
+        check(wait_quiet(), "not quiet");
+        spawner.join();
+        pool.reopen();
+        stop_many();
+    });
+}
+
+// Goal: all waits are ended, again and again, while they begin: each ends once, and registered where it ends.
+Test(PoolRaceSys, waits_are_ended_as_they_begin, .timeout = 120) {
+    explore_pool("PoolRaceSys/waits_are_ended_as_they_begin", 600, [] {
+        start_many(2);
+        Gate gate;
+        mc_task_t tasks[2];
+        for (mc_task_t &task : tasks)
+            task = spawn_one([&] { return gate.acquire(); }, true);
+        default_pool()->close();
+        do
+            default_pool()->end_all_waits();
+        while (!wait_quiet(in_ns(20'000)));
+        for (const mc_task_t task : tasks)
+            check(result_of(task) == MC_E_SHUTDOWN, "why else");
+        check(!gate.has_waiters(), "a waiter is left");
+        stop_many();
+    });
+}

@@ -63,6 +63,74 @@ Test(PoolSys, quiet_is_told, .timeout = 120) {
     });
 }
 
+// Goal: the same, for a waiter that stands still at any one place while the executors go on until they sleep.
+Test(PoolSys, quiet_is_told_to_who_stands_still, .timeout = 120) {
+    explore_pool_with_one_preemption("PoolSys/quiet_is_told_to_who_stands_still", [] {
+        start_many(1);
+        spawn_one([] { return MC_OK; });
+        check(wait_quiet(), "not quiet");
+        stop_many();
+    });
+}
+
+namespace {
+
+void wait_until_nothing_moves() {
+    check(default_pool()->wait_quiet(here(), Pool::Quiet::nothing_moves, MC_FOREVER) == MC_OK, "it moves for ever");
+}
+
+} // namespace
+
+// Goal: what was sent to an executor that sleeps moves, though the executor has not yet seen it.
+Test(PoolSys, what_was_sent_moves, .timeout = 120) {
+    explore_pool("PoolSys/what_was_sent_moves", 600, [] {
+        start_many(1 + mc::testing::choose(2));
+        Gate gate;
+        sync::atomic<int> ran{0};
+        const mc_task_t task = spawn_one(
+            [&] {
+                const int32_t status = gate.acquire();
+                ran.store(1, sync::release);
+                return status;
+            },
+            true);
+        wait_until_nothing_moves();
+        check(ran.load(sync::acquire) == 0, "it went on by itself");
+        gate.release();
+        wait_until_nothing_moves();
+        check(ran.load(sync::acquire) == 1, "quiet, and it has not run");
+        check(result_of(task) == MC_OK, "not released");
+        stop_many();
+    });
+}
+
+// Goal: executors that wake each other, one of them awake at any moment: nobody takes looks at different moments for quiet.
+Test(PoolSys, nothing_moves_at_one_moment, .timeout = 120) {
+    explore_pool("PoolSys/nothing_moves_at_one_moment", 1'500, [] {
+        start_many(2);
+        Gate there, back;
+        sync::atomic<int> ran{0};
+        const mc_task_t a = spawn_one(
+            [&] {
+                there.release();
+                return back.acquire();
+            },
+            true);
+        const mc_task_t b = spawn_one(
+            [&] {
+                const int32_t status = there.acquire();
+                back.release();
+                ran.store(1, sync::release);
+                return status;
+            },
+            true);
+        wait_until_nothing_moves();
+        check(ran.load(sync::acquire) == 1, "quiet, and one has not run");
+        check(result_of(a) == MC_OK && result_of(b) == MC_OK, "not released");
+        stop_many();
+    });
+}
+
 // Goal: a foreign thread wakes a microthread while the executors stop: it goes on, in the pool or alone.
 Test(PoolSys, a_wake_while_they_stop, .timeout = 120) {
     const auto body = [](uint32_t executors) {

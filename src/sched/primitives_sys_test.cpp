@@ -25,7 +25,7 @@ void explore(const char *name, const std::function<void()> &body) {
                  .stale = 1,
                  .timeouts = 2,
                  .spurious = 0,
-                 .seeds = 1'500 * mc::testing::scale(),
+                 .seeds = uint64_t{1'500} * mc::testing::scale(),
                  .isolate = true,
                  .real_runs = 50},
                 body);
@@ -55,6 +55,7 @@ Test(PrimitivesSys, a_semaphores_head_gives_up, .timeout = 60) {
         Scope scope;
         const uint64_t semaphore = made([](uint64_t *out) { return create_semaphore(0, out); });
         setting.a.task.scope = &scope;
+        const uint32_t more = 2 * static_cast<uint32_t>(choose(2)); // 0: never enough for the head
         int had = 0;
         {
             Thread head(
@@ -68,10 +69,10 @@ Test(PrimitivesSys, a_semaphores_head_gives_up, .timeout = 60) {
             Thread behind([&] { had = acquire_units(setting.b.thread, semaphore, 1, MC_FOREVER) == MC_OK; }, "behind");
             Thread canceller([&] { scope.cancel(); }, "canceller");
             check(release_units(semaphore, 1) == MC_OK, "not released");
-            check(release_units(semaphore, 2) == MC_OK, "not released");
+            check(release_units(semaphore, more) == MC_OK, "not released");
         }
         check(had == 1, "not served");
-        check(acquire_units(setting.c.thread, semaphore, 2, MC_NOW) == MC_OK, "units are lost");
+        check(acquire_units(setting.c.thread, semaphore, more, MC_NOW) == MC_OK, "units are lost");
         check(acquire_units(setting.c.thread, semaphore, 1, MC_NOW) == MC_E_TIMEDOUT, "too many units");
         check(destroy_primitive<Semaphore>(semaphore) == MC_OK, "not free");
     });
@@ -83,7 +84,7 @@ Test(PrimitivesSys, semaphore_units_are_conserved, .timeout = 60) {
         Setting setting;
         const uint64_t semaphore = made([](uint64_t *out) { return create_semaphore(1, out); });
         const auto use = [&](Loner &who, uint32_t count) {
-            if (acquire_units(who.thread, semaphore, count, sync::now_ns() + 200 * (1 + choose(4))) == MC_OK)
+            if (acquire_units(who.thread, semaphore, count, sync::now_ns() + int64_t{200} * (1 + choose(4))) == MC_OK)
                 check(release_units(semaphore, count) == MC_OK, "not released");
         };
         {
@@ -135,6 +136,50 @@ Test(PrimitivesSys, conditions_lose_no_signal, .timeout = 60) {
         check(places >= 0 && places <= 1, "%d places", places);
         check(destroy_primitive<Condition>(condition) == MC_OK, "somebody waits");
         check(destroy_mutex(mutex) == MC_OK, "somebody owns it");
+    });
+}
+
+// Goal: one signal, which a waiter that gives up passes on if it has it: another one, that waits for ever, is not left.
+Test(PrimitivesSys, who_gives_up_uses_no_signal, .timeout = 60) {
+    explore("PrimitivesSys/who_gives_up_uses_no_signal", [] {
+        Setting setting;
+        const uint64_t mutex = made([](uint64_t *out) { return create_mutex(Mutex::barging, out); });
+        const uint64_t condition = made(create_condition);
+        bool ready = false;
+        const auto locked = [&](Loner &who, const auto &body) {
+            const As as(who);
+            check(mutex_at(mutex)->lock(who.thread, mutex, MC_FOREVER) == MC_OK, "not locked");
+            body();
+            check(mutex_at(mutex)->unlock(who.thread, mutex) == MC_OK, "not owned");
+        };
+        const auto wait = [&](Loner &who, int64_t deadline_ns) {
+            return wait_for_condition(who.thread, condition, mutex, deadline_ns);
+        };
+        {
+            Thread hasty(
+                [&] {
+                    int32_t status = MC_OK;
+                    locked(setting.a, [&] { status = wait(setting.a, sync::now_ns() + 300); });
+                    if (status == MC_OK)
+                        check(signal_condition(condition, false) == MC_OK, "not passed on");
+                },
+                "hasty");
+            Thread patient(
+                [&] {
+                    locked(setting.b, [&] {
+                        while (!ready)
+                            check(wait(setting.b, MC_FOREVER) == MC_OK, "why else");
+                    });
+                },
+                "patient");
+            locked(setting.c, [&] { ready = true; });
+            Condition *held = lock_primitive<Condition>(condition); // the hasty one gives up, and can not leave
+            for (int i = 0; i < 30 && TaskWord::is_parked_unclaimed(setting.a.task.word.look()); ++i)
+                sync::cpu_relax();
+            held->lock.unlock();
+            check(signal_condition(condition, false) == MC_OK, "not signalled");
+        }
+        check(destroy_primitive<Condition>(condition) == MC_OK, "somebody waits");
     });
 }
 
@@ -233,6 +278,7 @@ Test(PrimitivesSys, scopes_come_and_go_below_a_cancelled_one, .timeout = 60) {
         Setting setting;
         Scope *root = Scope::create(nullptr, MC_FOREVER);
         root->add_inside();
+        Scope *strangers[2] = {}; // in the places of those that have ended
         {
             Thread maker(
                 [&] {
@@ -243,6 +289,7 @@ Test(PrimitivesSys, scopes_come_and_go_below_a_cancelled_one, .timeout = 60) {
                         check(!seen || root->cancelled(), "from below");
                         check(!Scope::destroy(child), "one is below it");
                         check(Scope::destroy(grandchild), "not free");
+                        strangers[i] = Scope::create(nullptr, MC_FOREVER);
                         check(Scope::destroy(child), "not free");
                     }
                 },
@@ -259,6 +306,8 @@ Test(PrimitivesSys, scopes_come_and_go_below_a_cancelled_one, .timeout = 60) {
             root->cancel(MC_E_IO);
         }
         check(root->cause() == MC_E_IO, "the cause");
+        for (Scope *stranger : strangers)
+            check(!stranger->cancelled() && Scope::destroy(stranger), "another's scope is cancelled");
         root->remove_inside();
         check(Scope::destroy(root), "not free");
     });
@@ -275,16 +324,104 @@ Test(PrimitivesSys, the_last_child_wakes_the_waiter, .timeout = 60) {
         Group *group = lock_primitive<Group>(handle);
         group->children = 2;
         group->lock.unlock();
-        Thread waiter(
+        Scope *successor = nullptr; // in the place of the group's scope
+        {
+            Thread waiter(
+                [&] {
+                    int32_t error = 0;
+                    check(wait_for_children(setting.b.thread, handle, MC_FOREVER, &error) == MC_OK, "no end");
+                    check(error == MC_E_IO || error == MC_E_CLOSED, "error %d", error);
+                    check(destroy_group(handle) == MC_OK, "not free");
+                    successor = Scope::create(nullptr, MC_FOREVER);
+                },
+                "waiter");
+            Thread one([&] { child_ended(*group, MC_E_IO); }, "one");
+            Thread two([&] { child_ended(*group, MC_E_CLOSED); }, "two");
+        }
+        check(!successor->cancelled(), "another's scope is cancelled");
+        check(Scope::destroy(successor), "not free");
+    });
+}
+
+// Goal: a child begins while the group ends: the group is still there for it, or it does not begin.
+Test(PrimitivesSys, a_group_ends_while_a_child_begins, .timeout = 60) {
+    explore("PrimitivesSys/a_group_ends_while_a_child_begins", [] {
+        Setting setting;
+        uint64_t handle = 0;
+        Pool *pool = Pool::create(); // nobody runs what is started there
+        check(pool != nullptr && create_group(setting.a.thread, *pool, 0, MC_FOREVER, &handle) == MC_OK, "not made");
+        int32_t begun = 1;
+        Thread spawner(
             [&] {
-                int32_t error = 0;
-                check(wait_for_children(setting.b.thread, handle, MC_FOREVER, &error) == MC_OK, "no end");
-                check(error == MC_E_IO || error == MC_E_CLOSED, "error %d", error);
-                check(destroy_group(handle) == MC_OK, "not free");
+                SpawnRequest request;
+                request.returning = [](void *) -> int32_t { return MC_OK; };
+                request.stack_size = MC_STACK_DEFAULT;
+                begun = spawn_in_group(setting.b.thread, handle, request);
             },
-            "waiter");
-        Thread one([&] { child_ended(*group, MC_E_IO); }, "one");
-        Thread two([&] { child_ended(*group, MC_E_CLOSED); }, "two");
+            "spawner");
+        const int32_t ended = destroy_group(handle);
+        spawner.join();
+        check(ended == MC_OK ? begun == MC_E_STALE : begun == MC_OK, "ended: %d, begun: %d", ended, begun);
+    });
+}
+
+// Goal: a group that is cancelled while it ends: its own scope is cancelled, or the handle is stale; never the scope that comes
+// after it.
+Test(PrimitivesSys, a_group_is_cancelled_and_ends, .timeout = 60) {
+    explore("PrimitivesSys/a_group_is_cancelled_and_ends", [] {
+        Setting setting;
+        uint64_t handle = 0;
+        Pool *pool = Pool::create();
+        check(pool != nullptr && create_group(setting.a.thread, *pool, 0, MC_FOREVER, &handle) == MC_OK, "not made");
+        Thread canceller(
+            [&] {
+                const int32_t status = cancel_group(handle, MC_E_IO);
+                check(status == MC_OK || status == MC_E_STALE, "status %d", status);
+            },
+            "canceller");
+        while (destroy_group(handle) != MC_OK)
+            sync::thread_yield();
+        Scope *successor = Scope::create(nullptr, MC_FOREVER);
+        canceller.join();
+        check(!successor->cancelled(), "another's scope is cancelled");
+        check(Scope::destroy(successor), "not free");
+    });
+}
+
+// Goal: what is destroyed, with another one made in its place, while somebody uses it: he has had it, or his handle is stale;
+// never the other one.
+Test(PrimitivesSys, a_stale_handle_reaches_no_successor, .timeout = 60) {
+    explore("PrimitivesSys/a_stale_handle_reaches_no_successor", [] {
+        Setting setting;
+        const auto one_unit = [](uint64_t *out) { return create_semaphore(1, out); };
+        const uint64_t semaphore = made(one_unit);
+        Thread late(
+            [&] {
+                const int32_t status = acquire_units(setting.a.thread, semaphore, 1, MC_FOREVER);
+                check(status == MC_OK || status == MC_E_STALE, "status %d", status);
+            },
+            "late");
+        check(destroy_primitive<Semaphore>(semaphore) == MC_OK, "not free");
+        const uint64_t next = made(one_unit);
+        late.join();
+        check(acquire_units(setting.b.thread, next, 1, MC_NOW) == MC_OK, "another's unit is gone");
+    });
+    explore("PrimitivesSys/a_stale_handle_reaches_no_successor", [] {
+        Setting setting;
+        const auto scope_of = [](Loner &who) {
+            return made([&](uint64_t *out) { return create_scope(who.task, MC_FOREVER, out); });
+        };
+        const uint64_t scope = scope_of(setting.b);
+        Thread late(
+            [&] {
+                const int32_t status = enter_scope(setting.a.task, scope);
+                check(status == MC_OK || status == MC_E_STALE, "status %d", status);
+                if (status == MC_OK)
+                    check(current_scope(setting.a.task) == scope && leave_scope(setting.a.task) == MC_OK, "another's");
+            },
+            "late");
+        if (destroy_scope(scope) == MC_OK) // else somebody is inside
+            (void)scope_of(setting.b);
     });
 }
 

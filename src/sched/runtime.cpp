@@ -518,7 +518,7 @@ uint32_t owning_threads() noexcept {
 bool is_closed_to(const Task &caller) noexcept {
     uint64_t first = 0;
     uint64_t second = 0;
-    if (holds.load(sync::relaxed) != 0 || !all_blocked(&first, &caller))
+    if (holds.load(sync::relaxed) != 0 || blocking_calls() != 0 || !all_blocked(&first, &caller))
         return false;
     if (sync::thread_count() != registry.foreign_count + owning_threads() + executor_threads() ||
         !owner_is_out_of_it(caller) || process_reclaimer()->pending() || !all_pools_sleep(0))
@@ -548,7 +548,7 @@ bool world_is_closed(Executor &executor) noexcept {
     uint64_t first = 0;
     uint64_t second = 0;
     const Task *owner = executor.owner();
-    if (holds.load(sync::relaxed) != 0 || executor.pool().calls_blocking() ||
+    if (holds.load(sync::relaxed) != 0 || blocking_calls() != 0 ||
         (owner != nullptr && owner->quiescence_of.load(sync::relaxed) != nullptr) || !all_blocked(&first))
         return false; // who waits for quiescence is told by whoever is quiet, and decides for itself
     if (sync::thread_count() != registry.foreign_count + 1 + executor_threads() || !executor.nothing_arrived() ||

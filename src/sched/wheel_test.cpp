@@ -112,6 +112,25 @@ Test(Wheel, position_counts_segments) {
     }
 }
 
+// Goal: between turns of other work the wheel goes on by one segment, whether something is there or not: what is far forward
+// waits for as many turns.
+Test(Wheel, one_segment_between_other_work) {
+    Tasks tasks;
+    Wheel wheel;
+    divided(wheel, 5);
+    const uint64_t start = wheel.position();
+    cr_assert_null(wheel.take_from_next());
+    cr_assert_eq(wheel.position(), start); // an empty one stands
+    wheel.push(tasks[1], 1);
+    wheel.push(tasks[2], 1);
+    wheel.push(tasks[3], 3);
+    cr_assert_eq(digit(wheel.take_from_next()), '1');
+    cr_assert_eq(digit(wheel.take_from_next()), '2');
+    cr_assert_null(wheel.take_from_next());
+    cr_assert_eq(digit(wheel.take_from_next()), '3');
+    cr_assert_eq(wheel.position(), start + 3);
+}
+
 // Goal: what a thief takes of this turn is not replaced by what waits for the next one.
 Test(Wheel, a_thief_shortens_the_turn) {
     Tasks tasks;
