@@ -17,7 +17,6 @@
 namespace {
 
 using mc::abi::with_runtime;
-using mc::sched::Executor;
 using mc::sched::Pool;
 using mc::sched::PoolOptions;
 using mc::sched::SpawnRequest;

@@ -146,7 +146,7 @@ private:
 // The writer's memory: it asks once, for a few bytes a level, and we go four levels deep. A writer must not be without memory.
 class Memory {
 public:
-    static constexpr bool kNeedFree = false;
+    [[maybe_unused]] static constexpr bool kNeedFree = false;
     void *Malloc(size_t size) noexcept { return Realloc(nullptr, 0, size); }
     void *Realloc(void *, size_t, size_t size) noexcept {
         MC_INVARIANT(size <= sizeof levels_, size);

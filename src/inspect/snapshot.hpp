@@ -11,7 +11,7 @@
 namespace mc::inspect {
 
 void read_stats(sched::Pool &pool, mc_runtime_counters *stats) noexcept;
-bool read_stats(sched::Pool &pool, uint32_t executor, mc_executor_counters *stats) noexcept; // false: there is none
+bool read_stats(sched::Pool &pool, uint32_t index, mc_executor_counters *stats) noexcept; // false: there is none
 
 // Calls visit(info) for the tasks of the pool (null: of all, and for threads that wait) that have waited that long; 0: all.
 template <class Visit> void for_each_task_info(const sched::Pool *pool, int64_t min_waited_ns, Visit visit) noexcept;

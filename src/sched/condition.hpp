@@ -31,7 +31,7 @@ int32_t create_condition(uint64_t *out) noexcept;
 // MC_OK: signalled. The mutex is owned again then, as it is with MC_E_TIMEDOUT, MC_E_CANCELED, MC_E_SHUTDOWN and
 // MC_E_OWNERDEAD (which hides any of these), and with MC_E_DEADLOCK, unless it is the mutex that nobody would give back. With
 // MC_E_STALE, MC_E_PERM and MC_E_CONTEXT nothing has happened.
-int32_t wait_for_condition(ThreadContext &thread, uint64_t condition, uint64_t mutex, int64_t deadline_ns) noexcept;
+int32_t wait_for_condition(ThreadContext &thread, uint64_t handle, uint64_t mutex_handle, int64_t deadline_ns) noexcept;
 int32_t signal_condition(uint64_t handle, bool all) noexcept;
 
 // Many readers or one writer. First come, first served: a reader that comes while a writer waits stands behind it, so

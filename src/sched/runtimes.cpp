@@ -108,10 +108,12 @@ int32_t create_runtime(const PoolOptions &options, uint32_t executors, uint64_t 
         return MC_E_NOMEM;
     Pool *pool = runtime->pool.load(sync::relaxed);
     int32_t status = MC_OK;
-    if (pool != nullptr)
+    if (pool != nullptr) {
         status = pool->configure(options);
-    else if ((pool = Pool::create(futex_drivers, options)) == nullptr)
-        status = MC_E_NOMEM;
+    } else {
+        pool = Pool::create(futex_drivers, options);
+        status = pool == nullptr ? MC_E_NOMEM : MC_OK;
+    }
     if (status != MC_OK) {
         runtime_slab().release(runtime);
         return status;

@@ -16,9 +16,9 @@ struct LocalKey : base::SlabItem<LocalKey>, base::HandleItem {
 };
 
 int32_t create_local(void (*drop)(void *), uint64_t *out) noexcept;
-int32_t delete_local(uint64_t key) noexcept; // values stay with their tasks and are dropped by nobody
-int32_t set_local(Task &task, uint64_t key, void *value) noexcept;
-void *get_local(const Task &task, uint64_t key) noexcept; // null: none, or no such key
+int32_t delete_local(uint64_t handle) noexcept; // values stay with their tasks and are dropped by nobody
+int32_t set_local(Task &task, uint64_t handle, void *value) noexcept;
+void *get_local(const Task &task, uint64_t handle) noexcept; // null: none, or no such key
 
 inline bool has_state(const Task &task) noexcept {
     return task.entries != nullptr || task.locals != nullptr || task.held.load(sync::relaxed) != nullptr;
