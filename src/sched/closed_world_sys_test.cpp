@@ -284,3 +284,26 @@ Test(ClosedWorldSys, runtimes_that_take_turns, .timeout = 120) {
                         check(join_until(task, MC_FOREVER) == MC_OK, "a false deadlock");
                 });
 }
+
+// Goal: another runtime wakes a microthread of the owner's, and sleeps: the owner is not told of a deadlock.
+Test(ClosedWorldSys, a_runtime_wakes_and_sleeps, .timeout = 120) {
+    expect_pass({.name = "ClosedWorldSys/a_runtime_wakes_and_sleeps",
+                 .search = Search::seeds,
+                 .timeouts = 0,
+                 .max_steps = 60'000,
+                 .seeds = 6'000,
+                 .isolate = true,
+                 .real_runs = 50},
+                [] {
+                    here();
+                    Gate relay, owner;
+                    OneExecutor other;
+                    run_now([&] {
+                        check(relay.acquire() == MC_OK, "not released");
+                        owner.release();
+                    });
+                    const mc_task_t task = other.run([&] { relay.release(); });
+                    check(owner.acquire() == MC_OK, "a false deadlock");
+                    check(join_until(task, MC_FOREVER) == MC_OK, "no end");
+                });
+}

@@ -64,10 +64,11 @@ void report_wait(const Task &task, TaskReport &report) noexcept {
     report.waited_ns = sync::now_ns() - task.waits_since_ns.load(sync::acquire);
 }
 
+// Parking counts as running: what it waits for is not written yet.
 TaskState state_of(Phase phase) noexcept {
     if (phase == Phase::runnable || phase == Phase::notified)
         return TaskState::runnable;
-    return phase == Phase::running ? TaskState::running : TaskState::waiting;
+    return phase == Phase::parked ? TaskState::waiting : TaskState::running;
 }
 
 void report_holder(TaskReport &report) noexcept {

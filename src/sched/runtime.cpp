@@ -487,16 +487,16 @@ uint32_t executor_threads() noexcept {
 }
 
 // Every pool from this one on whose executors have threads sleeps with nothing to do, and nobody is about to be told so, while
-// the ones before it are held: at one moment all do.
-bool all_pools_sleep(uint32_t index) noexcept {
+// the ones before it are held: at one moment all do, and last() looks then, since what they did before shows by now.
+template <class Last> bool all_pools_sleep(uint32_t index, Last last) noexcept {
     for (; index < pool_count(); ++index) {
         Pool *pool = pool_at(index);
         if (pool == nullptr || !pool->many())
             continue;
         bool rest = false;
-        return pool->nothing_moves([&] { rest = !pool->tells_somebody() && all_pools_sleep(index + 1); }) && rest;
+        return pool->nothing_moves([&] { rest = !pool->tells_somebody() && all_pools_sleep(index + 1, last); }) && rest;
     }
-    return true;
+    return last();
 }
 
 // Under the registry's mutex. The owner of single-processor mode is one whom nobody else's task can be waiting for: itself
@@ -515,13 +515,14 @@ uint32_t owning_threads() noexcept {
 }
 
 // Under the registry's mutex, by the caller, who is about to go on: nothing is left that could end anybody's wait.
-bool is_closed_to(const Task &caller) noexcept {
+bool is_closed_to(const Task &caller, Pool &asked) noexcept {
     uint64_t first = 0;
     uint64_t second = 0;
     if (holds.load(sync::relaxed) != 0 || blocking_calls() != 0 || !all_blocked(&first, &caller))
         return false;
     if (sync::thread_count() != registry.foreign_count + owning_threads() + executor_threads() ||
-        !owner_is_out_of_it(caller) || process_reclaimer()->pending() || !all_pools_sleep(0))
+        !owner_is_out_of_it(caller) || process_reclaimer()->pending() ||
+        !all_pools_sleep(0, [&] { return asked.microthreads() != 0; }))
         return false;
     return all_blocked(&second, &caller) && first == second;
 }
@@ -553,7 +554,7 @@ bool world_is_closed(Executor &executor) noexcept {
         return false; // who waits for quiescence is told by whoever is quiet, and decides for itself
     if (sync::thread_count() != registry.foreign_count + 1 + executor_threads() || !executor.nothing_arrived() ||
         (owner != nullptr && is_about_to_be_told(*owner) && TaskWord::is_parked_unclaimed(owner->word.look())) ||
-        !all_pools_sleep(0))
+        !all_pools_sleep(0, [&] { return executor.nothing_arrived(); }))
         return false;
     return all_blocked(&second) && first == second;
 }
@@ -566,7 +567,8 @@ void begin_quiescence(Task &caller, Pool &pool) noexcept {
 
 bool end_quiescence(Task &caller, bool decides) noexcept {
     sync::lock_guard guard(registry.mutex);
-    const bool closed = decides && (caller.deadlocked || is_closed_to(caller));
+    Pool &asked = *caller.quiescence_of.load(sync::relaxed);
+    const bool closed = decides && (caller.deadlocked || is_closed_to(caller, asked));
     if (closed)
         tell_all_who_wait_for_the_same(caller);
     caller.quiescence_of.store(nullptr, sync::relaxed); // from here on it acts
