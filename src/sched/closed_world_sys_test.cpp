@@ -291,7 +291,7 @@ Test(ClosedWorldSys, a_runtime_wakes_and_sleeps, .timeout = 120) {
                  .search = Search::seeds,
                  .timeouts = 0,
                  .max_steps = 60'000,
-                 .seeds = 6'000,
+                 .seeds = 1'000 * mc::testing::scale(),
                  .isolate = true,
                  .real_runs = 50},
                 [] {
