@@ -469,8 +469,11 @@ Test(EpochApi, starts_and_stops_lose_nothing, .timeout = 60) {
         sync::atomic<int> stop{0};
         for (int k = 0; k < 3; ++k)
             (void)start([&] {
-                while (stop.load(sync::acquire) == 0)
+                while (stop.load(sync::acquire) == 0) {
                     csp_yield();
+                    if (mc::testing::under_valgrind) // which would keep the other threads away for seconds
+                        sync::thread_yield();
+                }
             });
         csp_sleep_until(mc_after(MC_MS / 5));
         retire_one(freed); // while executors work that are about to stop

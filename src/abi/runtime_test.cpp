@@ -863,8 +863,8 @@ Test(Quiescence, blocking_calls_keep_the_world_open, .timeout = 60) {
 
 // Goal: a forked child that has begun anew finds deadlocks and sees its runtimes.
 Test(Quiescence, in_a_forked_child, .timeout = 60) {
-    if (mc::testing::under_tsan)
-        cr_skip_test("TSan refuses threads in a forked child");
+    if (mc::testing::under_tsan || mc::testing::under_valgrind)
+        cr_skip_test("TSan refuses threads in a forked child, Valgrind counts as lost what it leaves behind");
     in_closed_world([](Lines &) {
         Runtime runtime(2);
         const mc_task_t blocked = start_in(runtime, [] { return wait_for_ever(); });
