@@ -381,6 +381,56 @@ Test(Runtimes, a_shutdown_ends_nothing_later, .timeout = 60) {
     cr_assert_eq(result_of(left), MC_E_SHUTDOWN);
 }
 
+// Goal: several shut the default one down at once: one does, and each is told that it is done or another's. Then it works as
+// before.
+Test(Runtimes, the_default_one_shut_down_by_several, .timeout = 60) {
+    World world;
+    Options options(2);
+    options.flags = MC_RUNTIME_DEFAULT;
+    const auto call = [] { return mc_blocking_call([](void *) -> int32_t { return 0; }, nullptr, nullptr); };
+    for (int i = 0; i < scaled(40); ++i) {
+        mc_runtime_t rt = 0;
+        cr_assert_eq(mc_runtime_create(&options, &rt), MC_OK);
+        cr_assert_eq(mc_detach(start_in(rt, [] { return wait_for_ever(); })), MC_OK);
+        cr_assert_eq(result_of(start_in(rt, call)), MC_OK);
+        std::vector<std::unique_ptr<PosixThread>> threads;
+        sync::atomic<int> done{0};
+        for (int n = 0; n < 3; ++n)
+            threads.push_back(std::make_unique<PosixThread>([&] {
+                const int32_t status = mc_runtime_shutdown(0, MC_FOREVER);
+                cr_assert(status == MC_OK || status == MC_E_CONTEXT, "%d", status);
+                (void)done.fetch_add(status == MC_OK, sync::relaxed);
+            }));
+        threads.clear();
+        cr_assert_geq(done.load(sync::relaxed), 1);
+        cr_assert_eq(stats_of(0).executors, 1u);
+    }
+    cr_assert_eq(result_of(start_in(0, call)), MC_OK);
+    cr_assert_eq(mc_runtime_shutdown(0, MC_FOREVER), MC_OK);
+}
+
+// Goal: a shutdown without time, which the threads of blocking calls may outlast, closes nothing: the default runtime goes on.
+Test(Runtimes, the_default_one_without_time, .timeout = 60) {
+    World world;
+    Options options(2);
+    options.flags = MC_RUNTIME_DEFAULT;
+    const auto call = [] { return mc_blocking_call([](void *) -> int32_t { return 0; }, nullptr, nullptr); };
+    int late = 0;
+    for (int i = 0; i < scaled(40); ++i) {
+        mc_runtime_t rt = 0;
+        cr_assert_eq(mc_runtime_create(&options, &rt), MC_OK);
+        cr_assert_eq(result_of(start_in(0, call)), MC_OK);
+        until([] { return stats_of(0).microthreads == 0; });
+        const int32_t status = mc_runtime_shutdown(0, MC_NOW);
+        cr_assert(status == MC_OK || status == MC_E_TIMEDOUT, "%d", status);
+        late += status == MC_E_TIMEDOUT; // which is logged
+        cr_assert_eq(result_of(start_in(0, call)), MC_OK, "it is open");
+        cr_assert_eq(mc_runtime_shutdown(0, MC_FOREVER), MC_OK);
+        cr_assert_eq(stats_of(0).executors, 1u);
+    }
+    world.expected_lines = late;
+}
+
 // Goal: several shut it down at once, and destroy it: each is told that it is done, or gone; what comes next in its place is
 // not touched.
 Test(Runtimes, shut_down_by_several, .timeout = 60) {

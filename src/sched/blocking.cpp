@@ -372,7 +372,7 @@ BlockingPool::Counts BlockingPool::counts() noexcept {
 
 void BlockingPool::reopen() noexcept {
     base::SpinGuard guard(lock_);
-    MC_INVARIANT(unjoined_ == 0 && queue_.empty(), unjoined_);
+    MC_INVARIANT(!closing_ || queue_.empty(), queued_);
     closing_ = false;
 }
 

@@ -110,7 +110,8 @@ public:
     // run in between. The end of a thread runs the program's thread-local destructors, which may outlast the deadline; it
     // takes the registry's mutex, so that must not be held.
     bool close(int64_t deadline_ns) noexcept;
-    // After close() has said true, with no call under way: as new.
+    // With no close() under way. After one it takes calls again; threads that had not ended in time go on, or end by
+    // themselves.
     void reopen() noexcept;
     void set_max_threads(uint32_t max_threads) noexcept; // those that there are beyond it end when they idle
 

@@ -589,6 +589,24 @@ Test(Blocking, closing_names_what_does_not_end) {
     cr_assert(pool.close(0), "again");
 }
 
+// Goal: one that could not be closed in time takes calls again; the thread that was busy goes on.
+Test(Blocking, a_late_close_is_taken_back) {
+    BlockingPool pool(1);
+    Occupied occupied(pool);
+    cr_assert_not(pool.close(0));
+    pool.reopen();
+    const mc_task_t queued = start([&] { return call(pool, [] { return 0; }); });
+    until([&] { return is_in_state(pool, 1, 1); });
+    occupied.let_go();
+    cr_assert_eq(result_of(queued), MC_OK);
+    cr_assert_eq(occupied.end(), 9);
+    cr_assert(pool.close(MC_FOREVER));
+    pool.reopen();
+    pool.reopen();
+    cr_assert_eq(call(pool, [] { return 0; }), MC_OK);
+    cr_assert(pool.close(MC_FOREVER));
+}
+
 // Goal: a pool that was never used closes, and one whose threads sleep does without waiting for them to have slept enough.
 Test(Blocking, idle_pools_close_at_once) {
     BlockingPool unused(4);

@@ -93,11 +93,8 @@ int32_t destroy_group(uint64_t handle) noexcept {
     Group *group = lock_primitive<Group>(handle);
     if (group == nullptr)
         return MC_E_STALE;
-    if (group->children != 0 || !group->waiting.empty()) {
-        group->lock.unlock();
-        return MC_E_BUSY;
-    }
-    if (!Scope::destroy(group->scope)) { // a child has left a scope below it
+    // The scope refuses when a child has left one below it.
+    if (group->children != 0 || !group->waiting.empty() || !Scope::destroy(group->scope)) {
         group->lock.unlock();
         return MC_E_BUSY;
     }

@@ -23,8 +23,6 @@ public:
     Scope *scope = nullptr;
     Pool *pool = nullptr; // where its children run
     uint64_t runtime = 0; // of which it was when the group was made
-
-    bool busy() const noexcept { return children != 0; }
 };
 
 // runtime: the pool's handle, by which it was found.

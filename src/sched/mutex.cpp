@@ -13,12 +13,9 @@ namespace {
 
 #if defined(MC_SYS) && MC_SYS
 constexpr int64_t starved_after_ns = 300; // time goes slowly there
-#else
-constexpr int64_t starved_after_ns = 1'000'000;
-#endif
-#if defined(MC_SYS) && MC_SYS
 constexpr int spins = 1, looks = 1;
 #else
+constexpr int64_t starved_after_ns = 1'000'000;
 // Between looks, long enough for the owner to give it back and lock it again many times: each look takes the line away from
 // it, so that a loser that looks all the time makes both slow.
 constexpr int spins = 30, looks = 4; // as Go's sync.Mutex
@@ -102,7 +99,8 @@ int32_t Mutex::lock_slow(ThreadContext &thread, uint64_t handle, int64_t deadlin
     ThreadContext *here = &thread;
     int64_t began_ns = 0;
     Waiting waiting;
-    spin(thread);
+    if (deadline_ns != MC_NOW)
+        spin(thread);
     for (WaitList::At at = WaitList::At::back;; at = WaitList::At::front) {
         const bool late = deadline_ns != MC_FOREVER && deadline_ns <= sync::now_ns();
         const int32_t refused = late ? MC_E_TIMEDOUT : may_block(*here);
@@ -236,6 +234,14 @@ int32_t Mutex::end(uint64_t handle, bool *reusable) noexcept {
     return MC_OK;
 }
 
+void Mutex::forget() noexcept {
+    word_.store(0, sync::relaxed);
+    handle_ = 0;
+    new (&wait_lock_) base::Spinlock();
+    new (&waiting_) WaitList();
+    returning_ = 0;
+}
+
 int32_t create_mutex(uint32_t policy, uint64_t *out) noexcept {
     Mutex *mutex = mutex_slab().acquire();
     if (mutex == nullptr)
@@ -298,20 +304,6 @@ int32_t lock_all(ThreadContext &thread, const uint64_t *handles, uint32_t count,
     if (sorted != inline_copies)
         base::deallocate_array(sorted, count);
     return status;
-}
-
-void leave_mutexes_behind() noexcept {
-    mutex_slab().after_fork();
-    for (uint32_t i = 0; i < mutex_slab().carved(); ++i) {
-        Mutex *mutex = mutex_slab().at(i);
-        if (mutex->generation.load(sync::relaxed) % 2 == 1)
-            (void)base::retire_handle(mutex);
-        mutex->word_.store(0, sync::relaxed);
-        mutex->handle_ = 0;
-        new (&mutex->wait_lock_) base::Spinlock();
-        new (&mutex->waiting_) WaitList();
-        mutex->returning_ = 0;
-    }
 }
 
 } // namespace mc::sched

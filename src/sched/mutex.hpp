@@ -11,8 +11,8 @@
 //
 //   free             owned            the one who locks, when nobody waits (fast); also past waiters when it barges
 //   owned            free             the owner, when nobody waits (fast)
-//   owned            owned|WAITERS    a waiter, under the lock, which has already put itself on the list's side of things: it
-//                                     registers in the same critical section, before the owner can look
+//   owned            owned|WAITERS    a waiter, under the lock; it puts itself on the list before it gives the lock back, so
+//                                     before the owner can look
 //   owned|WAITERS    free|WAITERS     barging: the first waiter is woken to try again
 //   owned|WAITERS    owned'|WAITERS   hand-over to the first waiter: it owns the mutex before it runs
 //
@@ -28,8 +28,8 @@
 // mutex, whatever its scope or deadline say afterwards.
 //
 // Any thread. Lock rank: wait_lock_ is one that a parking task carries.
-// Rejected: an owner field beside the word (two words, and a death between them); waking with the mutex still owned by
-// nobody's order kept (a queue that says FIFO and is not).
+// Rejected: an owner field beside the word (two words, and a death between them); FIFO by waking the first waiter to try
+// again (whoever runs is faster, so that the order is not kept).
 #pragma once
 
 #include "base/handle.hpp"
@@ -48,7 +48,6 @@ class Mutex : public base::SlabItem<Mutex>, public base::HandleItem {
 public:
     static constexpr uint32_t barging = 0, fifo = 1, recursive = 2; // flags
 
-    // `upper` is a handle's: its generation in the upper half.
     int32_t lock(ThreadContext &thread, uint64_t handle, int64_t deadline_ns) noexcept {
         uint64_t free = generation_bits(handle);
         Task &task = *thread.running;
@@ -92,6 +91,7 @@ public:
     void begin(uint32_t policy, uint64_t handle) noexcept;
     // MC_OK: it is locked by nobody and its handle is stale now. MC_E_BUSY, MC_E_STALE.
     int32_t end(uint64_t handle, bool *reusable) noexcept;
+    void forget() noexcept; // see leave_behind
 
     // The task has ended: whoever gets what it held learns of it.
     static void release_held(Task &task) noexcept;
@@ -103,8 +103,6 @@ public:
     }
 
 private:
-    friend void leave_mutexes_behind() noexcept;
-
     static constexpr uint64_t waiters = 1;
     static constexpr uint64_t dead = 2;
     static constexpr uint32_t owner_shift = 4;
@@ -146,8 +144,8 @@ private:
     base::Spinlock wait_lock_;
     // guarded by wait_lock_
     WaitList waiting_; // asks: 1 when it must be handed the mutex
-    uint32_t returning_ =
-        0; // who was woken to try again and has not yet, or waits for a condition: the mutex must stay
+    // Who was woken to try again and has not yet, or waits for a condition: the mutex must stay.
+    uint32_t returning_ = 0;
 };
 
 using MutexSlab = base::Slab<Mutex>;
@@ -163,7 +161,6 @@ inline Mutex *mutex_at(uint64_t handle) noexcept {
 
 int32_t create_mutex(uint32_t policy, uint64_t *out) noexcept;
 int32_t destroy_mutex(uint64_t handle) noexcept;
-void leave_mutexes_behind() noexcept; // in a forked child
 
 // All of them or none, in the order of their handles, whatever order they are given in; unlocked in reverse when one of
 // them can not be locked.

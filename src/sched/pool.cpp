@@ -373,16 +373,13 @@ BlockingPool *Pool::blocking() noexcept {
 }
 
 void Pool::open_blocking() noexcept {
-    if (std::exchange(closed_blocking_, false))
-        blocking_if_used()->reopen();
+    if (BlockingPool *blocking = blocking_if_used())
+        blocking->reopen();
 }
 
 bool Pool::close_blocking(int64_t deadline_ns) noexcept {
-    BlockingPool *blocking = blocking_if_used();
-    if (blocking == nullptr)
-        return true;
-    closed_blocking_ = blocking->close(deadline_ns); // it stays, for whoever looks at it
-    return closed_blocking_;
+    BlockingPool *blocking = blocking_if_used(); // it stays, for whoever looks at it
+    return blocking == nullptr || blocking->close(deadline_ns);
 }
 
 // --- ending ---
@@ -393,9 +390,10 @@ namespace {
 // that is published before it is registered must not be ended from elsewhere). Of executors that have stopped: on any. One that
 // comes late, when the pool is another runtime's, does nothing.
 void end_waits_here(void *argument) noexcept {
-    auto &here = *static_cast<Executor *>(argument);
-    Pool &pool = here.pool();
-    here.note_ending_waits(false);
+    auto &asked = *static_cast<Executor *>(argument);
+    const Executor *here = here_now().executor;
+    Pool &pool = asked.pool();
+    (void)asked.note_ending_waits(false);
     if (!pool.closing())
         return;
     for_each_task([&](Task &task) {
@@ -403,10 +401,10 @@ void end_waits_here(void *argument) noexcept {
         const Executor *last = task.seen_executor.load(sync::acquire);
         if (!TaskWord::is_parked_unclaimed(word) || last == nullptr || &last->pool() != &pool)
             return;
-        if (last != &here && last->index() < pool.live())
+        if (last != here && last->index() < pool.live())
             return;
-        // If the claim succeeds, what was read belongs to this wait. It is a microthread's: nobody else's executor is this pool's
-        // but an owner's, who is not parked while others end waits for him.
+        // If the claim succeeds, what was read belongs to this wait. An owner's waits are not ended: it may be parked for the
+        // very call that ends those of the others.
         if (task.kind == Kind::fiber)
             (void)claim_and_wake(&task, TaskWord::epoch_of(word), WakeReason::shutdown, 0);
     });

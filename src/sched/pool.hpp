@@ -60,7 +60,7 @@ public:
     // With its first executor; null without memory. drivers stays as long as the pool.
     static Pool *create(const DriverSource &drivers = futex_drivers, const PoolOptions &options = {}) noexcept;
 
-    // While it does not run and nothing is in it. MC_E_NOMEM: nothing has changed.
+    // While it does not run and nothing is in it. MC_E_NOMEM: the options are as before.
     int32_t configure(const PoolOptions &options) noexcept;
 
     Driver *make_driver(uint32_t index) noexcept {
@@ -223,9 +223,6 @@ private:
     // immutable while it runs or anything is in it
     uint64_t begun_before_ = 0;
     uint64_t turns_before_ = 0;
-    // guarded by the lifecycle mutex
-    bool closed_blocking_ = false;
-    // immutable while it runs or anything is in it
     PoolOptions options_;
     base::Placement placement_;
     // written under the lifecycle mutex, read by any thread

@@ -41,7 +41,7 @@ template <class T, class Begin> int32_t create_primitive(uint64_t *out, Begin be
     return MC_OK;
 }
 
-// The primitive behind the handle with its lock held, or null when the handle is stale.
+// The item behind the handle with its lock held, or null when the handle is stale.
 template <class T> T *lock_primitive(uint64_t handle) noexcept {
     T *item = base::resolve_handle(slab_of<T>(), T::kind, handle);
     if (item == nullptr)
@@ -99,10 +99,10 @@ int32_t wait_for(ThreadContext &thread, T &item, Waiting &waiting, int64_t deadl
 }
 
 // In a forked child that begins anew: the handles of before are stale, and nobody waits.
-template <class T> void leave_behind() noexcept {
-    slab_of<T>().after_fork();
-    for (uint32_t i = 0; i < slab_of<T>().carved(); ++i) {
-        T *item = slab_of<T>().at(i);
+template <class T> void leave_behind(base::Slab<T> &slab = slab_of<T>()) noexcept {
+    slab.after_fork();
+    for (uint32_t i = 0; i < slab.carved(); ++i) {
+        T *item = slab.at(i);
         if (item->generation.load(sync::relaxed) % 2 == 1)
             (void)base::retire_handle(item);
         item->forget();

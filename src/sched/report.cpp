@@ -192,6 +192,12 @@ void name_task(char *buf, size_t size, Kind kind, uint64_t id, const char *name)
         std::snprintf(buf, size, "%s \"%s\"", what, name);
 }
 
+void name_task(char *buf, size_t size, const Task &task) noexcept {
+    char name[sizeof task.name];
+    copy_name(name, task.name);
+    name_task(buf, size, peek(task.kind), peek(task.id), name);
+}
+
 void log_line(const TaskReport &report, int32_t level, int32_t code) noexcept {
     char who[80];
     char object[64] = "";
@@ -243,14 +249,14 @@ void log_cycle(const Task *on_it) noexcept {
     const Task *task = on_it;
     do {
         char who[80];
-        name_task(who, sizeof who, task->kind, task->id, task->name);
+        name_task(who, sizeof who, *task);
         const int added = std::snprintf(line + length, sizeof line - length, "%s waits for ", who);
         length = added < 0 ? length : length + static_cast<size_t>(added);
         task = waits_for_whom(task);
     } while (task != nullptr && task != on_it && length < sizeof line - 120);
     if (task == on_it && length < sizeof line) {
         char who[80];
-        name_task(who, sizeof who, task->kind, task->id, task->name);
+        name_task(who, sizeof who, *task);
         std::snprintf(line + length, sizeof line - length, "%s", who);
     }
     base::log(MC_LOG_ERROR, MC_E_DEADLOCK, "%s", line);

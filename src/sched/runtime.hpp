@@ -76,7 +76,8 @@ Executor &executor_in(Pool &pool, ThreadContext &thread) noexcept;
 
 // Gives the default runtime n executors (0: one for each processor that the process may use) with threads of their own.
 // The caller, if it owned the runtime, is a foreign thread afterwards. MC_E_BUSY: it has executors already, microthreads
-// live, or another thread owns it. options: null keeps those it has. MC_E_CONTEXT: on a microthread. MC_E_LIMIT: n. MC_E_NOMEM, MC_E_SHUTDOWN.
+// live, or another thread owns it. options: null keeps those it has. MC_E_CONTEXT: on a microthread. MC_E_LIMIT: n.
+// MC_E_NOMEM, MC_E_SHUTDOWN.
 int32_t start_executors(ThreadContext &thread, uint32_t n, const PoolOptions *options = nullptr) noexcept;
 // Stops them; the caller owns the runtime from then on, with all microthreads that were left. MC_OK also when there were
 // none. MC_E_CONTEXT: on a microthread.

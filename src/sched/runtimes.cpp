@@ -35,6 +35,7 @@ Runtime *resolve(uint64_t handle) noexcept {
 }
 
 sync::atomic<uint64_t> the_default{0};
+sync::atomic<uint32_t> stops_default{0}; // somebody does
 
 // start, shutdown, destroy: they take more stack than a microthread may have, and block the thread for a while.
 int32_t may_change(const ThreadContext &thread) noexcept {
@@ -50,7 +51,7 @@ uint32_t pool_count() noexcept { return runtime_slab().carved(); }
 
 Pool *pool_at(uint32_t index) noexcept {
     Runtime *runtime = runtime_slab().at(index);
-    return runtime == nullptr ? nullptr : runtime->pool.load(sync::acquire); // acquire: pairs with set_pool
+    return runtime == nullptr ? nullptr : runtime->pool.load(sync::acquire); // acquire: pairs with create_runtime
 }
 
 bool adopt_default_pool(Pool &pool) noexcept {
@@ -88,6 +89,7 @@ void leave_runtimes_behind() noexcept {
         runtime.state = State::created;
     }
     the_default.store(0, sync::relaxed);
+    stops_default.store(0, sync::relaxed);
 }
 
 // An executor that is the only pool's tells, when it next lies down, whoever waits.
@@ -218,9 +220,34 @@ int32_t end_alone(ThreadContext &thread, Pool &pool, int64_t deadline_ns) noexce
             return MC_E_TIMEDOUT;
         pool.end_all_waits();
         const int64_t pause_ends_ns = std::min(deadline_ns, sync::now_ns() + first_pause_ns);
-        (void)sleep_until(thread, pause_ends_ns, nullptr); // they run, and what only a blocking call will end goes on
+        // They run, and what only a blocking call will end goes on.
+        const int32_t status = sleep_until(thread, pause_ends_ns, nullptr);
+        if (status != MC_E_TIMEDOUT)
+            return status;
     }
     return MC_OK;
+}
+
+// Nothing is left in it. One at a time; those that wait find it reopened, or stop it again.
+int32_t stop_default(ThreadContext &thread, Pool &pool, int64_t deadline_ns) noexcept {
+    for (ThreadContext *here = &thread; stops_default.exchange(1, sync::acquire) != 0; here = &here_now()) {
+        if (deadline_ns != MC_FOREVER && sync::now_ns() >= deadline_ns)
+            return MC_E_TIMEDOUT;
+        const int32_t status = sleep_until(*here, sync::now_ns() + first_pause_ns, nullptr);
+        if (status != MC_E_TIMEDOUT)
+            return status;
+    }
+    int32_t status = MC_OK;
+    if (pool.closing()) { // else another shutdown was faster
+        const bool closed = pool.close_blocking(deadline_ns);
+        pool.open_blocking(); // before it is reopened; until then nobody is left to call there
+        status = closed ? stop_executors(here_now()) : MC_E_TIMEDOUT;
+        if (!closed)
+            base::log(MC_LOG_ERROR, status, "a thread of the default runtime's blocking calls has not ended in time");
+        pool.reopen();
+    }
+    stops_default.store(0, sync::release); // release: pairs with the acquire of the next one
+    return status;
 }
 
 // It stays closed only when it could not be ended in time: then a shutdown is still to come.
@@ -235,16 +262,10 @@ int32_t shut_down_default(ThreadContext &thread, Pool &pool, int64_t deadline_ns
         report_what_is_left(pool);
         return status;
     }
-    int32_t ended = status;
-    if (ended == MC_OK && !pool.close_blocking(deadline_ns)) { // nobody is left to call there
-        ended = MC_E_TIMEDOUT;
-        base::log(MC_LOG_ERROR, ended, "a thread of the default runtime's blocking calls has not ended in time");
-    }
-    if (ended == MC_OK)
-        ended = stop_executors(here_now());
-    pool.open_blocking();
+    if (status == MC_OK)
+        return stop_default(here_now(), pool, deadline_ns);
     pool.reopen();
-    return ended;
+    return status;
 }
 
 // Nothing is left in it. True: it is the caller's to stop; nobody else is at it.
@@ -321,8 +342,8 @@ int32_t shutdown_runtime(ThreadContext &thread, uint64_t handle, int64_t deadlin
 
 namespace {
 
-// Nothing is in it: a stopped one was empty when it was closed for good. Into one that was never started somebody may be spawning,
-// and be counted for a moment before he is refused.
+// Nothing is in it: a stopped one was empty when it was closed for good. Into one that was never started somebody may be
+// spawning, and be counted for a moment before he is refused.
 bool is_empty(Pool &pool, State state) noexcept {
     for (int looks = 0; state == State::created && pool.microthreads() != 0; ++looks) {
         if (looks == 100)

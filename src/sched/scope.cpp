@@ -276,24 +276,12 @@ uint64_t current_scope(const Task &task) noexcept {
     return base::make_handle(scope->generation.load(sync::relaxed), base::HandleKind::scope, scope->slab_index);
 }
 
-// --- fork ---
-
 void Scope::forget() noexcept {
     new (&lock_) base::Spinlock();
     new (&waits_) base::List<ScopeWait>();
     new (&children_) base::List<Scope>();
     new (static_cast<base::ListNode<Scope> *>(this)) base::ListNode<Scope>();
     inside_ = 0;
-}
-
-void leave_scopes_behind() noexcept {
-    scope_slab().after_fork();
-    for (uint32_t i = 0; i < scope_slab().carved(); ++i) {
-        Scope *scope = scope_slab().at(i);
-        if (scope->generation.load(sync::relaxed) % 2 == 1)
-            (void)base::retire_handle(scope);
-        scope->forget();
-    }
 }
 
 } // namespace mc::sched

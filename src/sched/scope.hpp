@@ -63,7 +63,7 @@ public:
     void add_inside() noexcept;
     void remove_inside() noexcept;
 
-    void forget() noexcept; // in a forked child: nobody waits, and no scope is below it
+    void forget() noexcept; // see leave_behind: nobody waits, and no scope is below it
 
 private:
     friend int32_t enter_scope(Task &, uint64_t) noexcept;
@@ -109,6 +109,5 @@ uint64_t current_scope(const Task &task) noexcept; // 0: none with a handle
 // A task that nobody runs yet is inside the scope from its start. False without memory.
 [[nodiscard]] bool begin_inside(Task &task, Scope &scope) noexcept;
 void leave_all_scopes(Task &task) noexcept;
-void leave_scopes_behind() noexcept;
 
 } // namespace mc::sched

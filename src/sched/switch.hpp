@@ -144,8 +144,9 @@ __attribute__((always_inline)) inline WakeReason leave(ThreadContext &thread, Pa
     if (thread.executor != nullptr) [[likely]] {
         task->waits_since_ns.store(thread.executor->clock_ns(), sync::relaxed);
         thread.executor->switch_away(parking);
-    } else
+    } else {
         park_foreign(*task, parking);
+    }
     return task->reason;
 }
 

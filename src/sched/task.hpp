@@ -134,7 +134,7 @@ struct Task : base::SlabItem<Task>, base::HandleItem, fiber::Context, Timer {
 
     uint64_t id = 0; // creation ordinal; immutable from spawn to end
 
-    // the task only, and whoever makes or ends it; seen to by release_task_state (task_state.hpp)
+    // the task only, and whoever makes or ends it; seen to by end_task_state (task_state.hpp)
     ScopeEntry *entries = nullptr; // the scopes that it has entered, innermost first
     Group *group = nullptr;        // of which it is a child
     Locals *locals = nullptr;

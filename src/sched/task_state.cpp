@@ -28,17 +28,6 @@ namespace {
 
 constexpr int drop_rounds = 4; // as PTHREAD_DESTRUCTOR_ITERATIONS: a drop may set values anew
 
-LocalKey *lock_key(uint64_t handle) noexcept {
-    LocalKey *key = base::resolve_handle(slab_of<LocalKey>(), LocalKey::kind, handle);
-    if (key == nullptr)
-        return nullptr;
-    key->lock.lock();
-    if (key->generation.load(sync::relaxed) == base::handle_generation(handle))
-        return key;
-    key->lock.unlock();
-    return nullptr;
-}
-
 Locals::Slot *find(const Locals *locals, uint64_t key) noexcept {
     if (locals == nullptr)
         return nullptr;
@@ -75,7 +64,7 @@ void drop_value(Locals::Slot &slot) noexcept {
     void *value = std::exchange(slot.value, nullptr);
     if (value == nullptr)
         return;
-    LocalKey *key = lock_key(slot.key);
+    LocalKey *key = lock_primitive<LocalKey>(slot.key);
     if (key == nullptr)
         return;
     void (*drop)(void *) = key->drop;
@@ -97,16 +86,11 @@ void drop_locals(Task &task) noexcept {
 } // namespace
 
 int32_t create_local(void (*drop)(void *), uint64_t *out) noexcept {
-    LocalKey *key = slab_of<LocalKey>().acquire();
-    if (key == nullptr)
-        return MC_E_NOMEM;
-    key->drop = drop;
-    *out = base::issue_handle(key, LocalKey::kind);
-    return MC_OK;
+    return create_primitive<LocalKey>(out, [=](LocalKey &key) { key.drop = drop; });
 }
 
 int32_t delete_local(uint64_t handle) noexcept {
-    LocalKey *key = lock_key(handle);
+    LocalKey *key = lock_primitive<LocalKey>(handle);
     if (key == nullptr)
         return MC_E_STALE;
     const bool reusable = base::retire_handle(key);
@@ -154,8 +138,8 @@ void leave_states_behind() noexcept {
         task.idle_service.store(0, sync::relaxed);
         task.quiescence_of.store(nullptr, sync::relaxed);
     });
-    leave_scopes_behind();
-    leave_mutexes_behind();
+    leave_behind(scope_slab());
+    leave_behind(mutex_slab());
     leave_behind<Group>();
     leave_behind<Semaphore>();
     leave_behind<WaitGroup>();

@@ -2,7 +2,7 @@
 // and their like are made of, on top of park. Any thread.
 //
 //   A waiter   finds under the lock that it must wait, and calls wait(), which parks with the lock held.
-//   A waker    claims under the lock (claim_first), takes the claimed off the list, gives the lock back, then wakes them.
+//   A waker    claims under the lock (take_first), takes the claimed off the list, gives the lock back, then wakes them.
 //   A waiter whose wait has ended otherwise (deadline, cancellation) still stands in the list until it has the lock again;
 //   it can not be claimed, so it takes nothing from those behind it. What it kept them from (asking for more than there
 //   is), its primitive gives out anew after it has unlinked it.
