@@ -1,4 +1,5 @@
-// Reclamation in a process: who reads, and who frees; one domain for all runtimes, since what one retires another may read. The scheme is base/epoch.hpp's.
+// Reclamation in a process: who reads, and who frees; one domain for all runtimes, since what one retires another may read.
+// The scheme is base/epoch.hpp's.
 //
 // Readers: an executor among many is a quiescent-state reader. It is quiescent at each poll, so at least every 61st switch,
 // and offline while it sleeps. Alone it is offline but while a task reads: its owner may be away for any time. A foreign
