@@ -6,7 +6,9 @@
 #include <mc/mc.h>
 #include <stdio.h>
 
-#define MS(n) ((int64_t)(n)*1000000)
+#define MS(n) ((n)*MC_MS)
+
+enum { most_replicas = 8 };
 
 struct replica {
     const char *name;
@@ -27,9 +29,7 @@ struct request { /* of one replica */
 static int32_t ask_one(void *user) {
     const struct request *request = user;
     const struct replica *replica = request->replica;
-    const int32_t waited =
-        replica->latency_ns == MC_FOREVER ? mc_sleep_until(MC_FOREVER) : mc_sleep(replica->latency_ns);
-    if (waited != MC_OK)
+    if (mc_sleep(replica->latency_ns) != MC_OK)
         return MC_OK; /* cancelled: somebody else was faster, or it is too late */
     if (replica->status != MC_OK)
         return replica->status; /* an error: the group cancels the others */
@@ -38,16 +38,18 @@ static int32_t ask_one(void *user) {
     return MC_OK;
 }
 
-/* MC_OK with the replica that was first, the first error of one, or MC_E_TIMEDOUT. */
+/* MC_OK with the replica that was first, the first error of one, or MC_E_TIMEDOUT. At most most_replicas, else MC_E_LIMIT. */
 static int32_t ask(mc_runtime_t rt, const struct replica *replicas, int count, int64_t timeout_ns,
                    const struct replica **first) {
     struct question question;
-    struct request requests[8];
+    struct request requests[most_replicas];
     int32_t error = MC_OK;
+    if (count > most_replicas)
+        return MC_E_LIMIT;
     int32_t status = mc_chan_create(rt, sizeof *first, 1, NULL, NULL, &question.answer);
     if (status != MC_OK)
         return status;
-    status = mc_group_create(rt, mc_now() + timeout_ns, &question.group);
+    status = mc_group_create(rt, mc_after(timeout_ns), &question.group);
     if (status == MC_OK) {
         for (int i = 0; i < count && status == MC_OK; ++i) {
             mc_spawn_options options = MC_SPAWN_OPTIONS_INIT;
