@@ -7,6 +7,7 @@
 #include "base/log.hpp"
 #include "base/status.hpp"
 #include "base/sync.hpp"
+#include "sim/simulation.hpp"
 
 const char *mc_strerror(int32_t code) noexcept { return mc::base::status_text(code); }
 
@@ -21,12 +22,15 @@ int32_t mc_check_abi(uint32_t major, uint32_t minor) noexcept {
     return serves ? MC_OK : MC_E_VERSION;
 }
 
-int64_t mc_now(void) noexcept { return mc::sync::now_ns(); }
+int64_t mc_now(void) noexcept {
+    mc::sim::Simulation *simulation = mc::sim::simulation();
+    return simulation != nullptr && mc::sched::current() != nullptr ? simulation->read_clock() : mc::sync::now_ns();
+}
 
 int64_t mc_after(int64_t ns) noexcept {
     if (ns <= 0)
         return mc_now();
-    const int64_t now = mc_now();
+    const int64_t now = mc::sync::now_ns();
     return ns > MC_FOREVER - now ? MC_FOREVER : now + ns;
 }
 

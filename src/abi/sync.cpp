@@ -34,9 +34,24 @@ template <class Act> inline int32_t with_mutex(mc_mutex_t handle, bool may_switc
     ThreadContext *thread = mc::sched::current();
     if (thread == nullptr || thread->executor == nullptr) [[unlikely]]
         return with_mutex_first(*mutex, act);
-    if (may_switch)
-        thread = mc::sched::spend(thread);
-    return act(*thread, *mutex);
+    return act(*mc::sched::begin_call(thread, may_switch), *mutex);
+}
+
+// In a simulated run's record: the calling task has it.
+int32_t note_lock(int32_t status, const Mutex &mutex) noexcept {
+    if (mc::sched::Simulator *simulation = mc::sched::simulator(); simulation != nullptr) [[unlikely]]
+        if (status == MC_OK || status == MC_E_OWNERDEAD)
+            simulation->told(mc::sched::SimEvent::lock, mc::sched::current()->running, &mutex, nullptr, 0);
+    return status;
+}
+
+// And has given it back: others may go on, at once.
+void note_unlock(ThreadContext &thread, const Mutex &mutex) noexcept {
+    mc::sched::Simulator *simulation = mc::sched::simulator();
+    if (simulation == nullptr) [[likely]]
+        return;
+    simulation->told(mc::sched::SimEvent::unlock, thread.running, &mutex, nullptr, 0);
+    mc::sched::let_others(thread);
 }
 
 } // namespace
@@ -55,13 +70,15 @@ int32_t mc_mutex_destroy(mc_mutex_t mutex) noexcept {
 }
 
 int32_t mc_mutex_lock(mc_mutex_t handle) noexcept {
-    return with_mutex(handle, true,
-                      [=](ThreadContext &thread, Mutex &mutex) { return mutex.lock(thread, handle, MC_FOREVER); });
+    return with_mutex(handle, true, [=](ThreadContext &thread, Mutex &mutex) {
+        return note_lock(mutex.lock(thread, handle, MC_FOREVER), mutex);
+    });
 }
 
 int32_t mc_mutex_lock_until(mc_mutex_t handle, int64_t deadline_ns) noexcept {
-    return with_mutex(handle, deadline_ns != MC_NOW,
-                      [=](ThreadContext &thread, Mutex &mutex) { return mutex.lock(thread, handle, deadline_ns); });
+    return with_mutex(handle, deadline_ns != MC_NOW, [=](ThreadContext &thread, Mutex &mutex) {
+        return note_lock(mutex.lock(thread, handle, deadline_ns), mutex);
+    });
 }
 
 int32_t mc_mutex_try_lock(mc_mutex_t handle) noexcept {
@@ -71,10 +88,15 @@ int32_t mc_mutex_try_lock(mc_mutex_t handle) noexcept {
 
 int32_t mc_mutex_unlock(mc_mutex_t handle) noexcept {
     const ThreadContext *here = mc::sched::current();
-    if (here != nullptr && here->executor != nullptr) [[likely]]
+    if (here != nullptr && here->executor != nullptr && here->reductions != 1) [[likely]]
         if (Mutex *mutex = Mutex::locked_last(*here->running, handle)) [[likely]]
             return mutex->unlock_locked_last(*here->running);
-    return with_mutex(handle, false, [=](ThreadContext &thread, Mutex &mutex) { return mutex.unlock(thread, handle); });
+    return with_mutex(handle, false, [=](ThreadContext &thread, Mutex &mutex) {
+        const int32_t status = mutex.unlock(thread, handle);
+        if (status == MC_OK)
+            note_unlock(thread, mutex);
+        return status;
+    });
 }
 
 int32_t mc_mutex_lock_all(const mc_mutex_t *mutexes, uint32_t count, int64_t deadline_ns) noexcept {
