@@ -23,8 +23,11 @@ int32_t mc_check_abi(uint32_t major, uint32_t minor) noexcept {
 }
 
 int64_t mc_now(void) noexcept {
+    int32_t status = MC_OK;
     mc::sim::Simulation *simulation = mc::sim::simulation();
-    return simulation != nullptr && mc::sched::current() != nullptr ? simulation->read_clock() : mc::sync::now_ns();
+    if (simulation != nullptr && mc::abi::enter(&status) != nullptr) // or it is not the simulated thread
+        return simulation->read_clock();
+    return mc::sync::now_ns();
 }
 
 int64_t mc_after(int64_t ns) noexcept {

@@ -111,8 +111,10 @@ void Executor::bind_thread() noexcept {
     last_poll_ns_ = driver_->now();
     if (many_)
         reader_.online();
-    if (simulated())
+    if (simulated()) {
         thread_.reductions = 1; // every call is looked at
+        owner_->reductions = quantum_of(*owner_);
+    }
 }
 
 bool Executor::adopt_thread(Task *known) noexcept {
