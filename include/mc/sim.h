@@ -18,7 +18,8 @@
  *     were slow, to a deadline that is at most MCRT_SIM_DELAY_MS (100) milliseconds away.
  *   - mc_now, mc_random and the choices of csp_alt are drawn from the seed; ids count up in the order of creation; no pointer's
  *     value decides anything. A quantum is over after quantum_reductions calls, whatever time they took.
- *   - mc_blocking_call runs the function there and then.
+ *   - mc_blocking_call runs the function there and then, on a large stack. What the simulator needs comes from the C++ run-time
+ *     library's operator new, whatever mc_set_allocator says.
  * What the program itself takes from elsewhere (clocks, random numbers, files, addresses, threads of its own) is not controlled:
  * then two runs of one seed differ, which `mcrt explore` detects and says where.
  */
