@@ -58,8 +58,8 @@ MC_API uint32_t mc_sim_choose(uint32_t n) MC_NOEXCEPT;
  *   is gone, and at exit.
  * FIFO: what was put into a channel comes out unchanged and in that order.
  * NO_TASK_LEFT: at exit every microthread has ended.
- * BOUNDED_WAIT: no task that is runnable is passed over for more than bound steps, and none waits for more than bound steps unless
- *   it waits for ever or for its own deadline when the program ends. bound 0: 100,000.
+ * BOUNDED_WAIT: nobody waits for more than bound steps to send, or for a mutex, a semaphore or a read-write lock: others pass it over.
+ *   (Runnable tasks have their turn in time then, whatever the policy.) bound 0: 100,000; 16 or more is sensible.
  * The environment may ask for the same: MCRT_ORACLES=ledger,fifo,tasks,wait or wait:BOUND. Calls add to what is checked. MC_E_INVAL:
  * other bits. MC_OK also outside simulation, where nothing is checked. Blocks: never. Threads: any. Calls back: no. */
 enum { MC_SIM_LEDGER = 1, MC_SIM_FIFO = 2, MC_SIM_NO_TASK_LEFT = 4, MC_SIM_BOUNDED_WAIT = 8 };

@@ -756,7 +756,7 @@ Test(Oracles, bounded_wait) {
                 return;
     };
     int starved = 0;
-    for (uint64_t seed = 0; seed < 20; ++seed) {
+    for (uint64_t seed = 0; seed < 60; ++seed) {
         Settings settings = checked(MC_SIM_BOUNDED_WAIT, 500);
         settings.seed = seed;
         starved += simulate(settings, starves, true).aborted() ? 1 : 0;

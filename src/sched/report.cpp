@@ -216,6 +216,15 @@ void name_task(char *buf, size_t size, const Task &task) noexcept {
     name_task(buf, size, peek(task.kind), peek(task.id), name);
 }
 
+// Addresses differ from run to run, so a simulated one has numbers.
+void name_nameless(char (&buf)[64], const TaskReport &report) noexcept {
+    if (Simulator *simulation = simulator()) [[unlikely]]
+        std::snprintf(buf, sizeof buf, " %" PRIu64,
+                      simulation->number_of(reinterpret_cast<const void *>(report.object)));
+    else
+        std::snprintf(buf, sizeof buf, " %#" PRIx64, report.object);
+}
+
 void log_line(const TaskReport &report, int32_t level, int32_t code) noexcept {
     char who[80];
     char object[64] = "";
@@ -229,7 +238,7 @@ void log_line(const TaskReport &report, int32_t level, int32_t code) noexcept {
     if (report.object_name[0] != '\0')
         std::snprintf(object, sizeof object, " \"%s\"", report.object_name);
     else if (report.waits_for != WaitKind::sleep && report.waits_for != WaitKind::join)
-        std::snprintf(object, sizeof object, " %#" PRIx64, report.object);
+        name_nameless(object, report);
     if (report.holder != nullptr) {
         char name[80];
         name_task(name, sizeof name, report.holder_kind, report.holder_id, report.holder_name);

@@ -69,6 +69,8 @@ public:
     virtual void told_text(SimEvent event, const Task *task, const void *object, const char *text) noexcept = 0;
     virtual void buffered(SimEvent event, const Task *task, const void *channel, const void *element,
                           uint32_t bytes) noexcept = 0;
+    // Objects by the order in which they were first told of, from 1; 0 for null.
+    virtual uint64_t number_of(const void *object) noexcept = 0;
     // A channel is gone; what it held was given to its drop function, or to nobody.
     virtual void channel_gone(const void *channel, uint32_t held, bool dropped) noexcept = 0;
 

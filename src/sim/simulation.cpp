@@ -156,8 +156,15 @@ Task *Simulation::choose(const sched::RunQueue &queue, Task *running, Turn turn,
     steps_.store(steps() + 1, sync::relaxed);
     if (turn == Turn::leaves && running != nullptr)
         note_wait(*running);
-    if (checks(MC_SIM_BOUNDED_WAIT))
-        check_waits(queue, running);
+    Task *late = nullptr;
+    if (checks(MC_SIM_BOUNDED_WAIT)) {
+        check_waits(turn == Turn::leaves ? running : nullptr);
+        late = overdue(queue);
+    }
+    if (late != nullptr) {
+        note_turn(*late, turn);
+        return late;
+    }
     if (queue.empty() || only_yields(turn, next_timer_ns))
         return nullptr;
     Candidates candidates;
@@ -199,7 +206,8 @@ void Simulation::note_turn(const Task &next, Turn turn) noexcept {
     if (last_ != next.id)
         record(SimEvent::run, next.id, 0, last_, turn == Turn::call ? 1 : 0);
     last_ = next.id;
-    patience_.ends(&next);
+    waiting_.ends(&next);
+    runnable_.ends(&next);
 }
 
 void Simulation::note_wait(const Task &task) noexcept {
@@ -316,7 +324,7 @@ void Simulation::add_oracles(uint32_t oracles, uint64_t bound) noexcept {
 
 namespace {
 
-// A wait that others could end and do not, when they pass one over: that for an answer, a message or the time is no complaint.
+// A wait that others could end and do not, since they pass it over. To wait for a message, an answer or the time is no complaint.
 bool is_passed_over(const Task &task) noexcept {
     switch (task.waits_for.load(sync::relaxed).kind()) {
     case WaitKind::send:
@@ -338,25 +346,30 @@ std::string called(const Task &task) {
 
 } // namespace
 
-void Simulation::check_waits(const sched::RunQueue &queue, const Task *leaves) noexcept {
+void Simulation::check_waits(const Task *leaves) noexcept {
     if (leaves != nullptr && TaskWord::phase_of(leaves->word.look()) == Phase::parking && is_passed_over(*leaves))
-        patience_.begins(leaves, steps());
-    if (const Task *task = queue.head())
-        do {
-            if (!task->in_schedule && TaskWord::phase_of(task->word.look()) != Phase::running)
-                patience_.begins(task, steps());
-            task = task->next;
-        } while (task != queue.head());
-    const auto *late = static_cast<const Task *>(patience_.overdue(steps(), settings_.bound));
+        waiting_.begins(leaves, steps());
+    const auto *late = static_cast<const Task *>(waiting_.overdue(steps(), settings_.bound));
     if (late == nullptr)
         return;
-    const bool waits = TaskWord::is_parked_unclaimed(late->word.look());
-    const std::string what = waits
-                                 ? std::string("waits ") + sched::wait_text(late->waits_for.load(sync::relaxed).kind())
-                                 : std::string("is runnable");
+    const std::string what = sched::wait_text(late->waits_for.load(sync::relaxed).kind());
     fail(MC_SIM_ORACLE,
-         (called(*late) + " " + what + " and was passed over for " + std::to_string(settings_.bound) + " steps")
+         (called(*late) + " waits " + what + " and was passed over for " + std::to_string(settings_.bound) + " steps")
              .c_str());
+}
+
+// Where waits are bounded, so must be what the policy does to a runnable task: that would be no fault of the program's.
+Task *Simulation::overdue(const sched::RunQueue &queue) noexcept {
+    constexpr uint64_t turns_within_bound = 16;
+    Task *task = queue.head();
+    if (task == nullptr)
+        return nullptr;
+    do {
+        if (!task->in_schedule && TaskWord::phase_of(task->word.look()) != Phase::running)
+            runnable_.begins(task, steps());
+        task = task->next;
+    } while (task != queue.head());
+    return static_cast<Task *>(const_cast<void *>(runnable_.overdue(steps(), settings_.bound / turns_within_bound)));
 }
 
 void Simulation::check_at_exit() noexcept {

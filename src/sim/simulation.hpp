@@ -53,6 +53,7 @@ public:
                    const char *text) noexcept override;
     void buffered(sched::SimEvent event, const sched::Task *task, const void *channel, const void *element,
                   uint32_t bytes) noexcept override;
+    uint64_t number_of(const void *object) noexcept override;
     void channel_gone(const void *channel, uint32_t held, bool dropped) noexcept override;
     void deadlocked(bool first, const char *line) noexcept override;
     const sched::DriverSource &drivers() noexcept override { return drivers_; }
@@ -94,7 +95,8 @@ private:
     bool only_yields(sched::Turn turn, int64_t next_timer_ns) noexcept;
     void note_turn(const sched::Task &next, sched::Turn turn) noexcept;
     void note_wait(const sched::Task &task) noexcept;
-    void check_waits(const sched::RunQueue &queue, const sched::Task *leaves) noexcept;
+    void check_waits(const sched::Task *leaves) noexcept;
+    sched::Task *overdue(const sched::RunQueue &queue) noexcept;
     uint32_t pick(uint32_t n, uint16_t kind) noexcept;
     void record_choice(uint32_t count, uint32_t taken, uint16_t kind, uint16_t flags) noexcept;
     void record(sched::SimEvent event, uint64_t task, uint64_t object, uint64_t peer, int64_t value,
@@ -103,7 +105,6 @@ private:
     void set_now(int64_t now_ns) noexcept;
     void mix(uint64_t value) noexcept;
     bool checks(uint32_t oracle) const noexcept { return (settings_.oracles & oracle) != 0; }
-    uint64_t number_of(const void *object) noexcept;
     Ledger &ledger_of(const void *channel) noexcept;
     void write_failure(uint32_t failure, const char *text) noexcept;
     void check_at_exit() noexcept;
@@ -123,7 +124,8 @@ private:
     std::unordered_map<const void *, Ledger> channels_;
     std::unordered_map<const void *, uint64_t> others_; // mutexes
     uint64_t numbers_ = 0;                              // of channels and mutexes
-    Patience patience_;
+    Patience waiting_;                                  // with MC_SIM_BOUNDED_WAIT: for what others could give them
+    Patience runnable_;                                 // likewise: for their turn
     // written by the simulated thread, read by any
     sync::atomic<uint64_t> steps_{0};
     sync::atomic<uint64_t> signature_{0};

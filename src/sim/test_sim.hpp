@@ -8,7 +8,6 @@
 #include <mc/csp.h>
 #include <mc/runtime.h>
 
-#include <atomic>
 #include <fcntl.h>
 #include <memory>
 #include <string>
