@@ -84,6 +84,11 @@ foreach(source IN LISTS programs)
     endif()
 endforeach()
 
+if(MC_TEST_FORK AND NOT MC_VALGRIND AND NOT MC_SANITIZE MATCHES "thread") # of the checkers, one has time for it
+    add_test(NAME simulated COMMAND ${CMAKE_SOURCE_DIR}/scripts/simulated ${CMAKE_BINARY_DIR} 5)
+    mcrt_test_properties(simulated)
+endif()
+
 set(scripts "")
 if(NOT MC_SANITIZE AND NOT MC_VALGRIND) # they look at files and would say the same again
     file(GLOB scripts CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/*.sh)

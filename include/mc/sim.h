@@ -13,13 +13,12 @@
  *   - A schedule is any order in which executors could run the tasks: the order that single-processor mode promises is not kept.
  *     Another task may go on at each call that may wait, at each spawn, and where a mutex is unlocked; with more than one
  *     executor asked for (csp_init_runtime or mc_runtime_create with anything but 1) also before calls that never wait.
- *   - Time is virtual. It starts at 1 second, goes on by a microsecond with each of these calls and by 100 nanoseconds with
- *     mc_now, and when nothing is runnable it jumps to the next deadline. It may also jump while tasks are runnable, as if they
+ *   - Time is virtual. It starts at 1 second, goes on by a microsecond with each step and by 100 nanoseconds with mc_now, and when nothing is runnable it jumps to the next deadline. It may also jump while tasks are runnable, as if they
  *     were slow, to a deadline that is at most MCRT_SIM_DELAY_MS (100) milliseconds away.
  *   - mc_now, mc_random and the choices of csp_alt are drawn from the seed; ids count up in the order of creation; no pointer's
  *     value decides anything. A quantum is over after quantum_reductions calls, whatever time they took.
  *   - mc_blocking_call runs the function there and then, on a large stack. What the simulator needs comes from the C++ run-time
- *     library's operator new, whatever mc_set_allocator says.
+ *     library's operator new, whatever mc_set_allocator says; stacks are 64 KiB at least, since it runs there.
  * What the program itself takes from elsewhere (clocks, random numbers, files, addresses, threads of its own) is not controlled:
  * then two runs of one seed differ, which `mcrt explore` detects and says where.
  */

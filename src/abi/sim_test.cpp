@@ -1,5 +1,7 @@
 // Simulation through the C interface: what include/mc/sim.h promises, clause by clause. Each run is a process (sim/test_sim.hpp).
 #include "csp/channel.hpp"
+#include "sched/runtime.hpp"
+#include "sched/spawn.hpp"
 #include "sim/test_sim.hpp"
 
 #include <mc/mc.h>
@@ -282,13 +284,41 @@ Test(Simulation, who_waits_by_asking_sees_time_go_by) {
 
 namespace {
 
-// A microthread computes for a hundred calls; another one sleeps: which is first?
 Settings slow_by(int64_t delay_ns, uint64_t seed) {
     Settings settings = with_seed(seed);
     settings.delay_ns = delay_ns;
     return settings;
 }
 
+} // namespace
+
+// Goal: steps take time too, so that a chain of them that never ends keeps no deadline away.
+Test(Simulation, a_chain_of_steps_takes_time) {
+    for (uint64_t seed = 0; seed < 20; ++seed) {
+        const Outcome outcome = simulate(slow_by(0, seed), [](Outcome &) {
+            static bool stop;
+            static int steps;
+            struct Chain {
+                static void run(void *) {
+                    ++steps;
+                    if (!stop)
+                        cr_assert_eq(sched::spawn_step(*sched::current()->executor, run, nullptr), MC_OK);
+                }
+            };
+            cr_assert_eq(mc_yield(), MC_OK);
+            cr_assert_eq(sched::spawn_step(*sched::current()->executor, Chain::run, nullptr), MC_OK);
+            cr_assert_eq(mc_sleep(MC_MS), MC_OK);
+            stop = true;
+            cr_assert_gt(steps, 100);
+            cr_assert_lt(steps, 1'100);
+        });
+        cr_assert(outcome.fine(), "seed %d", static_cast<int>(seed));
+    }
+}
+
+namespace {
+
+// A microthread computes for a hundred calls; another one sleeps: which is first?
 void race_with_time(Outcome &said) {
     bool computed = false;
     const mc_task_t sleeper = go([&] {

@@ -53,7 +53,7 @@ public:
     // One of n, n above 0: the arm from which an alt looks.
     virtual uint32_t pick(uint32_t n) noexcept = 0;
 
-    // A call of the running task has begun: time goes on. The new time.
+    // A call of the running task has begun: time goes on, as it does with each choice for Turn::leaves. The new time.
     virtual int64_t step() noexcept = 0;
     // The executor has nothing to do until then, or lets time jump.
     virtual void sleep_until(int64_t deadline_ns) noexcept = 0;

@@ -7,6 +7,7 @@
 #include "sched/switch.hpp"
 #include "sched/task_state.hpp"
 
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
@@ -15,6 +16,8 @@
 
 namespace mc::sched {
 namespace {
+
+constexpr uint64_t simulated_stack_bytes = 65'536; // the simulator runs there, and may have to say what is wrong
 
 sync::atomic<uint64_t> next_id{1};
 
@@ -234,7 +237,9 @@ int32_t spawn(ThreadContext *thread, Executor &executor, const SpawnRequest &req
         return MC_E_NOMEM;
     }
     int32_t status = MC_OK;
-    const uint64_t stack_size = request.stack_size != 0 ? request.stack_size : pool.options().stack_size;
+    uint64_t stack_size = request.stack_size != 0 ? request.stack_size : pool.options().stack_size;
+    if (simulator() != nullptr) [[unlikely]]
+        stack_size = std::max(stack_size, simulated_stack_bytes);
     if (request.group != nullptr && !begin_inside(*task, *request.group->scope))
         status = MC_E_NOMEM;
     else
