@@ -2,6 +2,7 @@
 #
 #   src/<room>/*_test.cpp  -> mc_test_<room>: linked with the objects of all rooms, so it sees what is hidden. In the sys
 #                             build only *_sys_test.cpp, and all of testing.
+#                             src/mcrt, the command's room, has its own objects, and none of the library's.
 #   tests/*.cpp, *.c       -> test_<name>: whole programs against libmcrt.so; status 0 passes, 77 skips. One that includes
 #                             "testing/test.hpp" gets the test runner, others bring their own main.
 #   tests/*.sh             -> test_<name>: run by bash; the same statuses.
@@ -68,6 +69,12 @@ endforeach()
 if(MC_SYS)
     return()
 endif()
+
+# The insides of the command, which is no part of the library.
+file(GLOB command_tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/mcrt/*_test.cpp)
+add_executable(mc_test_mcrt ${command_tests})
+target_link_libraries(mc_test_mcrt PRIVATE mcrt_command_parts mcrt_test_runner)
+mcrt_add_test(mc_test_mcrt mc_test_mcrt runner)
 
 file(GLOB programs CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/*.cpp ${CMAKE_SOURCE_DIR}/tests/*.c)
 foreach(source IN LISTS programs)
