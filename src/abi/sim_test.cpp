@@ -310,7 +310,7 @@ Test(Simulation, a_chain_of_steps_takes_time) {
             cr_assert_eq(mc_sleep(MC_MS), MC_OK);
             stop = true;
             cr_assert_gt(steps, 100);
-            cr_assert_lt(steps, 1'100);
+            cr_assert_lt(steps, 110'000); // a policy may pass us over, but not for ever
         });
         cr_assert(outcome.fine(), "seed %d", static_cast<int>(seed));
     }

@@ -25,7 +25,8 @@ using sched::WaitKind;
 
 constexpr int64_t step_ns = 1'000;
 constexpr int64_t clock_read_ns = 100;
-constexpr uint32_t most_yields = 1'000; // in a row, with nobody waiting in between: then time jumps
+constexpr uint64_t most_passed_over = 100'000; // steps
+constexpr uint32_t most_yields = 1'000;        // in a row, with nobody waiting in between: then time jumps
 
 Simulation *the_simulation = nullptr; // set once, before the process has used the library
 
@@ -158,7 +159,7 @@ Task *Simulation::choose(const sched::RunQueue &queue, Task *running, Turn turn,
         (void)step(); // else a chain of steps, which call nothing, would take no time
     if (turn == Turn::leaves && running != nullptr)
         note_wait(*running);
-    Task *late = nullptr;
+    Task *late = passed_over_for_long(queue, running);
     if (checks(MC_SIM_BOUNDED_WAIT)) {
         check_waits(turn == Turn::leaves ? running : nullptr);
         late = overdue(queue);
@@ -208,6 +209,8 @@ void Simulation::note_turn(const Task &next, Turn turn) noexcept {
     if (last_ != next.id)
         record(SimEvent::run, next.id, 0, last_, turn == Turn::call ? 1 : 0);
     last_ = next.id;
+    if (&next == oldest_)
+        oldest_ = nullptr;
     waiting_.ends(&next);
     runnable_.ends(&next);
 }
@@ -358,6 +361,21 @@ void Simulation::check_waits(const Task *leaves) noexcept {
     fail(MC_SIM_ORACLE,
          (called(*late) + " waits " + what + " and was passed over for " + std::to_string(settings_.bound) + " steps")
              .c_str());
+}
+
+// A policy may pass a task over for ever where others never yield (steps that start steps). The first in line is the one that has been
+// runnable for longest: those that gave way are behind it.
+Task *Simulation::passed_over_for_long(const sched::RunQueue &queue, const Task *running) noexcept {
+    Task *first = queue.head();
+    if (first == nullptr || first == running || first->in_schedule) {
+        oldest_ = nullptr;
+    } else if (first != oldest_) {
+        oldest_ = first;
+        oldest_since_ = steps();
+    } else if (steps() - oldest_since_ > most_passed_over) {
+        return first;
+    }
+    return nullptr;
 }
 
 // Where waits are bounded, so must be what the policy does to a runnable task: that would be no fault of the program's.

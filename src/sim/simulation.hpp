@@ -96,6 +96,7 @@ private:
     void note_turn(const sched::Task &next, sched::Turn turn) noexcept;
     void note_wait(const sched::Task &task) noexcept;
     void check_waits(const sched::Task *leaves) noexcept;
+    sched::Task *passed_over_for_long(const sched::RunQueue &queue, const sched::Task *running) noexcept;
     sched::Task *overdue(const sched::RunQueue &queue) noexcept;
     uint32_t pick(uint32_t n, uint16_t kind) noexcept;
     void record_choice(uint32_t count, uint32_t taken, uint16_t kind, uint16_t flags) noexcept;
@@ -117,10 +118,12 @@ private:
     bool parallel_ = false;
     bool ended_ = false;
     uint64_t choices_ = 0;
-    uint64_t time_word_ = 0; // the policy's, of time
-    uint32_t yields_ = 0;    // in a row, with nobody waiting in between
-    uint32_t deadlocks_ = 0; // reports
-    uint64_t last_ = 0;      // the id of who ran
+    uint64_t time_word_ = 0;              // the policy's, of time
+    uint32_t yields_ = 0;                 // in a row, with nobody waiting in between
+    uint32_t deadlocks_ = 0;              // reports
+    uint64_t last_ = 0;                   // the id of who ran
+    const sched::Task *oldest_ = nullptr; // the first in line, and since which step
+    uint64_t oldest_since_ = 0;
     std::unordered_map<const void *, Ledger> channels_;
     std::unordered_map<const void *, uint64_t> others_; // mutexes
     uint64_t numbers_ = 0;                              // of channels and mutexes
