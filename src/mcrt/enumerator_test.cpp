@@ -81,7 +81,7 @@ std::string interleave(std::vector<int> left, const Decide &decide) {
     }
 }
 
-Body tasks(std::vector<int> steps) {
+Body tasks(const std::vector<int> &steps) {
     return [steps](const Decide &decide) { return interleave(steps, decide); };
 }
 

@@ -59,7 +59,7 @@ std::optional<mc_sim_recording> read_header(const std::string &path) {
     return header;
 }
 
-std::optional<Recording> read_recording(const std::string &path, std::string *why) {
+std::optional<Recording> read_recording(const std::string &path, std::string *why, Events events) {
     const File file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
     if (!file) {
         *why = path + ": " + std::strerror(errno);
@@ -69,7 +69,8 @@ std::optional<Recording> read_recording(const std::string &path, std::string *wh
     mc_sim_recording &header = recording.header;
     if (!read_header(file.get(), &header) ||
         !read_array(file.get(), header.choices_at, header.choices, header.choices_room, &recording.choices) ||
-        !read_array(file.get(), header.events_at, header.events, header.events_room, &recording.events)) {
+        (events == Events::wanted &&
+         !read_array(file.get(), header.events_at, header.events, header.events_room, &recording.events))) {
         *why = path + ": no recording of a simulated run (MCRT_RECORD makes them)";
         return std::nullopt;
     }

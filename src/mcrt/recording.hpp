@@ -15,13 +15,14 @@ struct Recording {
     std::vector<mc_sim_choice> choices; // those that are in the file
     std::vector<mc_sim_event> events;
 
-    bool cut() const { return header.choices > choices.size() || header.events > events.size(); }
+    bool cut() const { return header.choices > choices.size(); } // there were more choices than the file has room for
 };
 
 // None: there is no file, or nothing of a recording in it. Texts in it end with 0, and the places and rooms lie in the file.
 std::optional<mc_sim_recording> read_header(const std::string &path);
 
-// *why, if there is none: in words, the path included.
-std::optional<Recording> read_recording(const std::string &path, std::string *why);
+// *why, if there is none: in words, the path included. Events are many more bytes than choices, and not always wanted.
+enum class Events { wanted, left };
+std::optional<Recording> read_recording(const std::string &path, std::string *why, Events events = Events::wanted);
 
 } // namespace mc::mcrt

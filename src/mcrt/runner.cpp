@@ -28,11 +28,11 @@ double steady_seconds() {
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-Recording Result::recording() const {
+Recording Result::recording(Events events) const {
     if (!header)
         return Recording{};
     std::string why;
-    std::optional<Recording> read = read_recording(path, &why);
+    std::optional<Recording> read = read_recording(path, &why, events);
     if (!read)
         throw Stop{status_usage, why};
     return std::move(*read);

@@ -35,7 +35,7 @@ struct Result {
     double took_s = 0;
 
     // All of it, or nothing when there is none. Throws Stop when there was one and it can not be read.
-    Recording recording() const;
+    Recording recording(Events events = Events::wanted) const;
 };
 
 class Runner {

@@ -1,7 +1,6 @@
 #include "mcrt/search.hpp"
 
 #include "mcrt/difference.hpp"
-#include "mcrt/enumerator.hpp"
 #include "mcrt/stop.hpp"
 #include "mcrt/text.hpp"
 
@@ -143,35 +142,38 @@ std::optional<Found> Search::schedules() {
     runner_.set_tick([&] { progress.show(runs_, signatures()); });
     Enumerator enumerator(*options_.preemptions);
     std::optional<Found> found;
-    bool cut = false;
+    std::vector<Enumerator::Item> items;
     while (!found && runs_ < options_.seeds) {
-        const std::vector<Enumerator::Item> items = enumerator.take(std::min(runner_.places(), options_.seeds - runs_));
-        if (items.empty()) {
-            complete_ = !cut;
+        items = enumerator.take(std::min(runner_.places(), options_.seeds - runs_));
+        if (items.empty())
             break;
-        }
-        std::vector<Run> runs;
-        runs.reserve(items.size());
-        for (const Enumerator::Item &item : items)
-            runs.push_back(Run{options_.first_seed, "", item.schedule});
-        std::vector<Enumerator::Ran> ran;
-        for (Result &result : runner_.run(runs)) {
-            note(result, runs_ + 1);
-            Found one = with_recording(std::move(result));
-            cut |= one.recording.cut();
-            if (!found && one.result.verdict.failed())
-                found = std::move(one);
-            else if (!found)
-                ran.push_back({items[ran.size()], std::move(one.recording.choices)});
-        }
+        found = run(items, &enumerator);
         progress.show(runs_, signatures());
-        if (!found && !enumerator.ran(std::move(ran)))
-            throw Stop{status_not_deterministic,
-                       "not deterministic: a run had other choices than one that began alike.\n" +
-                           std::string(uncontrolled_source)};
     }
+    complete_ = !found && !cut_ && enumerator.take(1).empty();
     runner_.set_tick(nullptr);
     return found;
+}
+
+// All at once; the first that fails counts, whichever ended first.
+std::optional<Found> Search::run(const std::vector<Enumerator::Item> &items, Enumerator *enumerator) {
+    std::vector<Run> runs;
+    runs.reserve(items.size());
+    for (const Enumerator::Item &item : items)
+        runs.push_back(Run{options_.first_seed, "", item.schedule});
+    std::vector<Enumerator::Ran> ran;
+    for (Result &result : runner_.run(runs)) {
+        note(result, runs_ + 1);
+        if (result.verdict.failed())
+            return with_recording(std::move(result));
+        Recording recording = result.recording(Events::left);
+        cut_ |= recording.cut();
+        ran.push_back({items[ran.size()], std::move(recording.choices)});
+    }
+    if (enumerator->ran(std::move(ran)))
+        return std::nullopt;
+    throw Stop{status_not_deterministic, "not deterministic: a run had other choices than one that began alike.\n" +
+                                             std::string(uncontrolled_source)};
 }
 
 } // namespace mc::mcrt

@@ -2,6 +2,7 @@
 // which of them ends first: the lowest seed.
 #pragma once
 
+#include "mcrt/enumerator.hpp"
 #include "mcrt/explore.hpp"
 #include "mcrt/progress.hpp"
 #include "mcrt/runner.hpp"
@@ -40,11 +41,13 @@ private:
     Run first_run() const;
     void note(const Result &result, uint64_t number);
     std::vector<Found> twice(const Run &run);
+    std::optional<Found> run(const std::vector<Enumerator::Item> &items, Enumerator *enumerator);
 
     Runner &runner_;
     const ExploreOptions &options_;
     uint64_t runs_ = 0;
     bool complete_ = false;
+    bool cut_ = false; // a run had more choices than its recording has room for: what follows from them is not known
     std::unordered_set<uint64_t> signatures_;
 };
 

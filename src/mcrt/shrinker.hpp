@@ -3,8 +3,9 @@
 // Each step tries schedules that are shorter, or as long with fewer preemptions, and goes on from the first that still fails:
 //   1. the shortest beginning that fails, by halving (or finer, with more processors): what follows a failure is no part of it;
 //   2. ddmin (Zeller and Hildebrandt, Simplifying and Isolating Failure-Inducing Input, 2002): without ever smaller parts;
-//   3. without each single deviation, and without each pair;
-//   4. one deviation in place of all, where there are not too many to try;
+//   3. without each single deviation, and without each pair; those that follow may have to move, since what is no longer done is no
+//      choice of the run any more, or what is done in its place is one;
+//   4. all schedules of one deviation and of two, or of one beside one of those that are left, where there are not too many to try;
 //   5. for each preemption, a choice where nobody is preempted.
 // A run says what it took; a deviation that names no candidate is gone by that. None of this needs a failure to be monotone: what
 // is kept has failed.
@@ -13,6 +14,7 @@
 #include "mcrt/schedule.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 namespace mc::mcrt {
@@ -40,23 +42,41 @@ public:
 
 private:
     enum class Wanted { fewer, cheaper };
+    using Passed = std::function<void(const Schedule &schedule, Choices choices)>;
 
-    bool keep_first(const std::vector<Schedule> &schedules, Wanted wanted = Wanted::fewer);
-    bool keep_first_of_many(const std::vector<Schedule> &schedules, Wanted wanted = Wanted::fewer);
+    // A schedule of one deviation that does not fail, with what its run had to choose from.
+    struct Single {
+        Deviation deviation;
+        Choices choices;
+    };
+    struct Two {
+        uint64_t preemptions;
+        Schedule schedule;
+    };
+
+    bool keep_first(std::vector<Tried> &tried, Wanted wanted);
+    bool keep_first_of_many(const std::vector<Schedule> &schedules, Wanted wanted = Wanted::fewer,
+                            const Passed &passed = nullptr);
     bool drop_everything();
     void cut_end();
     void remove_parts();
     void remove_singles();
     void remove_pairs();
+    void remove_and_shift();
     void replace_all_by_one();
+    void replace_all_by_two();
+    void replace_all_but_one();
+    static std::vector<Two> followed(const Single &single);
+    std::vector<Schedule> better(std::vector<Two> twos, size_t most) const;
     void replace_preemptions();
     bool replace_preemption(const Deviation &preemption);
 
     Trials &trials_;
     const size_t width_;
     Choices best_;
-    Schedule schedule_; // of best_
-    Choices plain_;     // what nothing deviates in, which does not fail
+    Schedule schedule_;           // of best_
+    Choices plain_;               // what nothing deviates in, which does not fail
+    std::vector<Single> singles_; // all that there are, or none
 };
 
 } // namespace mc::mcrt

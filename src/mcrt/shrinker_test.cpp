@@ -91,6 +91,32 @@ Test(Shrinker, one_in_place_of_two) {
     cr_assert(schedule_of(shrunk(model, {{4, 1}, {8, 1}, {20, 1}})) == Schedule({{41, 1}}));
 }
 
+// Goal: a deviation that is one only because of another before it, which shifts it, is found where it lies without that.
+Test(Shrinker, what_follows_may_move) {
+    Model model(200, [](const Choices &choices) {
+        return takes(choices, 20) ? takes(choices, 103) && takes(choices, 150)
+                                  : takes(choices, 100) && takes(choices, 147);
+    });
+    cr_assert(schedule_of(shrunk(model, {{20, 1}, {103, 1}, {150, 1}})) == Schedule({{100, 1}, {147, 1}}));
+}
+
+// Goal: two are found of which neither was among three.
+Test(Shrinker, two_in_place_of_three) {
+    Model model(40, [](const Choices &choices) {
+        return (takes(choices, 8) && takes(choices, 20) && takes(choices, 25)) ||
+               (takes(choices, 10) && takes(choices, 33));
+    });
+    cr_assert(schedule_of(shrunk(model, {{8, 1}, {20, 1}, {25, 1}})) == Schedule({{10, 1}, {33, 1}}));
+}
+
+// Goal: two are found of which only one was among three.
+Test(Shrinker, one_beside_one) {
+    Model model(160, [](const Choices &choices) {
+        return takes(choices, 8) && (takes(choices, 44) || (takes(choices, 20) && takes(choices, 25)));
+    });
+    cr_assert(schedule_of(shrunk(model, {{8, 1}, {20, 1}, {25, 1}})) == Schedule({{8, 1}, {44, 1}}));
+}
+
 // Goal: of schedules that are as short one that preempts nobody is taken. 30 is a turn where nobody runs, 31 is not.
 Test(Shrinker, no_preemption_where_none_is_needed) {
     Model model(60, [](const Choices &choices) { return takes(choices, 31) || takes(choices, 30); });

@@ -33,7 +33,7 @@ public:
             for (size_t i = 0; i < count; ++i)
                 runs.push_back(Run{seed_, "", schedules[tried.size() + i]});
             for (const Result &result : runner_.run(runs))
-                tried.push_back(Tried{note(result), result.recording().choices});
+                tried.push_back(Tried{note(result), result.recording(Events::left).choices});
             show();
         }
         return tried;
