@@ -22,12 +22,12 @@ int32_t mc_check_abi(uint32_t major, uint32_t minor) noexcept {
     return serves ? MC_OK : MC_E_VERSION;
 }
 
+// Reading it makes nobody the owner; in simulation the clock goes on for the simulated thread, and while there is none.
 int64_t mc_now(void) noexcept {
-    int32_t status = MC_OK;
     mc::sim::Simulation *simulation = mc::sim::simulation();
-    if (simulation != nullptr && mc::abi::enter(&status) != nullptr) // or it is not the simulated thread
-        return simulation->read_clock();
-    return mc::sync::now_ns();
+    const bool moves =
+        simulation != nullptr && (mc::sched::current() != nullptr || mc::sched::default_pool() == nullptr);
+    return moves ? simulation->read_clock() : mc::sync::now_ns();
 }
 
 int64_t mc_after(int64_t ns) noexcept {
@@ -42,7 +42,9 @@ uint64_t mc_random(void) noexcept {
         return thread->prng.next();
     // A thread that has called nothing else yet: drawing a number makes nobody the owner of the runtime.
     static mc::sync::atomic<uint64_t> draws{0};
-    uint64_t seed = static_cast<uint64_t>(mc_now()) ^ (draws.fetch_add(1, mc::sync::relaxed) << 40);
+    const mc::sim::Simulation *simulation = mc::sim::simulation();
+    const uint64_t start = simulation != nullptr ? simulation->seed() : static_cast<uint64_t>(mc::sync::now_ns());
+    uint64_t seed = start ^ (draws.fetch_add(1, mc::sync::relaxed) << 40);
     return mc::base::Prng::splitmix(seed);
 }
 

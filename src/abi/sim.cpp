@@ -91,7 +91,9 @@ void mc_sim_note(const char *text) noexcept {
 uint32_t mc_sim_choose(uint32_t n) noexcept {
     if (n <= 1)
         return 0;
-    if (Simulation *simulation = mc::sim::simulation(); simulation != nullptr)
+    int32_t status = MC_OK;
+    Simulation *simulation = mc::sim::simulation();
+    if (simulation != nullptr && mc::abi::enter(&status) != nullptr)
         return simulation->choose_for_program(caller(), n);
     return static_cast<uint32_t>(mc_random() % n);
 }
@@ -100,7 +102,11 @@ int32_t mc_sim_oracles(uint32_t oracles, uint64_t bound) noexcept {
     constexpr uint32_t all = MC_SIM_LEDGER | MC_SIM_FIFO | MC_SIM_NO_TASK_LEFT | MC_SIM_BOUNDED_WAIT;
     if ((oracles & ~all) != 0)
         return MC_E_INVAL;
-    if (Simulation *simulation = mc::sim::simulation())
+    int32_t status = MC_OK;
+    Simulation *simulation = mc::sim::simulation();
+    if (simulation == nullptr)
+        return MC_OK;
+    if (mc::abi::enter(&status) != nullptr)
         simulation->add_oracles(oracles, bound);
-    return MC_OK;
+    return status;
 }

@@ -51,12 +51,14 @@ bool Executor::make_own_tasks() noexcept {
     }
     idle_->kind = Kind::idle;
     idle_->executor = this;
+    idle_->home = nullptr;
     fiber::context_make(idle_->context(), idle_->stack, idle_entry);
     fiber::stack_set_owner(idle_->stack, idle_);
     idle_->id = 0;
     std::strcpy(idle_->name, "steps");
     reclaim_task_->kind = Kind::step;
     reclaim_task_->executor = this;
+    reclaim_task_->home = nullptr;
     reclaim_task_->pinned = true;
     reclaim_task_->plain = reclaim_step;
     reclaim_task_->argument = this;

@@ -259,7 +259,8 @@ private:
     bool many_ = false;
     bool alone_;                  // see alone()
     bool lets_time_jump_ = false; // simulated: the idle context is to let it
-    bool strays_ = false;         // others have stopped, and we are the first: something may still be sent to them
+    int64_t jump_to_ns_ = 0;
+    bool strays_ = false;  // others have stopped, and we are the first: something may still be sent to them
     bool to_idle_ = false; // the next switch goes to the idle context: the wheel's turn has come, or the pool stops
     int64_t last_poll_ns_ = 0;
     int64_t last_fire_ns_ = INT64_MIN / 2; // when timers fired last: those that follow closely wait to fire together

@@ -437,6 +437,8 @@ int32_t wait_simulated(ThreadContext &thread, Pool &pool, int64_t deadline_ns) n
     Task &caller = *thread.running;
     if (thread.no_switch != 0 || caller.home == &pool)
         return MC_E_CONTEXT;
+    if (!pool.runs_simulated() && !is_default(pool.handle())) // nothing of it moves before it is started
+        return pool.microthreads() == 0 ? MC_OK : MC_E_CONTEXT;
     Executor &executor = *thread.executor;
     while (pool.moves_in_simulation(caller)) {
         if (deadline_ns != MC_FOREVER && sync::now_ns() >= deadline_ns)

@@ -11,7 +11,8 @@ namespace mc::sched {
 
 // Where to jump to: the task, or the idle context for what only that can do.
 Task *Executor::begin_simulated(Task *chosen) noexcept {
-    lets_time_jump_ = chosen == nullptr;
+    lets_time_jump_ = chosen == nullptr && !queue_.empty(); // else what is left to be done comes before any deadline
+    jump_to_ns_ = timers_.earliest();
     if (chosen == nullptr)
         return idle_;
     if (chosen->kind == Kind::step) {
@@ -71,7 +72,7 @@ void Executor::idle_simulated() noexcept {
     }
     if (lets_time_jump_) {
         lets_time_jump_ = false;
-        simulator()->sleep_until(timers_.earliest());
+        simulator()->sleep_until(jump_to_ns_); // what was chosen, whatever has been armed or has come since
         poll();
     }
     if (queue_.empty()) {

@@ -38,7 +38,6 @@ std::optional<std::string> Ledger::left() const {
     return called() + " still has " + std::to_string(digests_.size()) + " messages that nobody received";
 }
 
-// The smallest by when it began, and of those by nothing that differs from run to run: one step begins one wait.
 const void *Patience::overdue(uint64_t step, uint64_t bound) const noexcept {
     const void *found = nullptr;
     uint64_t earliest = UINT64_MAX;

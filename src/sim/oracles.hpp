@@ -40,9 +40,10 @@ private:
 // Who waits since when, in steps. Runnable tasks and those whose wait somebody else could end and does not.
 class Patience {
 public:
-    void begins(const void *task, uint64_t step) { since_.try_emplace(task, step); }
+    // The step at which it began, now or before.
+    uint64_t begins(const void *task, uint64_t step) { return since_.try_emplace(task, step).first->second; }
     void ends(const void *task) { since_.erase(task); }
-    // One that has waited for longer than bound, or null.
+    // The one that has waited for longest, of those that have for longer than bound, or null. No two may begin at one step.
     const void *overdue(uint64_t step, uint64_t bound) const noexcept;
 
 private:

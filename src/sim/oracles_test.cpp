@@ -62,9 +62,9 @@ Test(Ledger, what_is_left_is_counted) {
 Test(Patience, finds_who_waits_longest) {
     Patience patience;
     const int tasks[3] = {};
-    patience.begins(&tasks[0], 10);
-    patience.begins(&tasks[1], 5);
-    patience.begins(&tasks[1], 9); // it waits already
+    cr_assert_eq(patience.begins(&tasks[0], 10), 10u);
+    cr_assert_eq(patience.begins(&tasks[1], 5), 5u);
+    cr_assert_eq(patience.begins(&tasks[1], 9), 5u); // it waits already
     cr_assert(patience.overdue(15, 10) == nullptr);
     cr_assert(patience.overdue(16, 10) == &tasks[1]);
     cr_assert(patience.overdue(30, 10) == &tasks[1]);

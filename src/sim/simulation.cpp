@@ -74,7 +74,10 @@ std::unique_ptr<Policy> make_policy(const Settings &settings) {
 } // namespace
 
 Simulation::Simulation(const Settings &settings)
-    : settings_(settings), policy_(make_policy(settings)), drivers_{make_driver, destroy_driver, this} {
+    : settings_(settings), policy_(make_policy(settings)), drivers_{make_driver, destroy_driver, this} {}
+
+// From here on the process is simulated; before, nothing of it has been touched.
+void Simulation::start() noexcept {
     if (!settings_.record.empty() && !recording_.open(settings_.record.c_str()))
         std::fprintf(stderr, "libmcrt: cannot record the simulation in %s\n", settings_.record.c_str());
     if (mc_sim_recording *header = recording_.header()) {
@@ -204,9 +207,7 @@ void Simulation::record_choice(uint32_t count, uint32_t taken, uint16_t kind, ui
 }
 
 void Simulation::note_turn(const Task &next, Turn turn) noexcept {
-    if (last_ == next.id && turn == Turn::call)
-        return;
-    if (last_ != next.id)
+    if (last_ != next.id) // steps of the library's own are not told apart from the owner
         record(SimEvent::run, next.id, 0, last_, turn == Turn::call ? 1 : 0);
     last_ = next.id;
     if (&next == oldest_)
@@ -284,6 +285,7 @@ uint64_t Simulation::number_of(const void *object) noexcept {
 }
 
 void Simulation::told(SimEvent event, const Task *task, const void *object, const Task *peer, int64_t value) noexcept {
+    yields_ = 0; // somebody gets on
     if (event == SimEvent::channel) {
         channels_.erase(object);
         (void)ledger_of(object);
@@ -292,6 +294,7 @@ void Simulation::told(SimEvent event, const Task *task, const void *object, cons
 }
 
 void Simulation::told_spawn(const Task *parent, Task &child) noexcept {
+    yields_ = 0;
     child.for_simulator = 0;
     record(SimEvent::spawn, id_of(parent), 0, child.id, 0, child.name);
 }
@@ -304,6 +307,7 @@ void Simulation::told_text(SimEvent event, const Task *task, const void *object,
 
 void Simulation::buffered(SimEvent event, const Task *task, const void *channel, const void *element,
                           uint32_t bytes) noexcept {
+    yields_ = 0;
     Ledger &ledger = ledger_of(channel);
     const uint64_t digest = digest_of(element, bytes);
     std::optional<std::string> wrong;
@@ -353,14 +357,18 @@ std::string called(const Task &task) {
 
 void Simulation::check_waits(const Task *leaves) noexcept {
     if (leaves != nullptr && TaskWord::phase_of(leaves->word.look()) == Phase::parking && is_passed_over(*leaves))
-        waiting_.begins(leaves, steps());
-    const auto *late = static_cast<const Task *>(waiting_.overdue(steps(), settings_.bound));
+        (void)waiting_.begins(leaves, steps());
+    const Task *late = nullptr;
+    while ((late = static_cast<const Task *>(waiting_.overdue(steps(), settings_.bound))) != nullptr) {
+        if (TaskWord::is_parked_unclaimed(late->word.look()))
+            break;
+        waiting_.ends(late); // it has been served, and waits for its turn
+    }
     if (late == nullptr)
         return;
     const std::string what = sched::wait_text(late->waits_for.load(sync::relaxed).kind());
     fail(MC_SIM_ORACLE,
-         (called(*late) + " waits " + what + " and was passed over for " + std::to_string(settings_.bound) + " steps")
-             .c_str());
+         (called(*late) + " waits " + what + " for more than " + std::to_string(settings_.bound) + " steps").c_str());
 }
 
 // A policy may pass a task over for ever where others never yield (steps that start steps). The first in line is the one that has been
@@ -381,15 +389,22 @@ Task *Simulation::passed_over_for_long(const sched::RunQueue &queue, const Task 
 // Where waits are bounded, so must be what the policy does to a runnable task: that would be no fault of the program's.
 Task *Simulation::overdue(const sched::RunQueue &queue) noexcept {
     constexpr uint64_t turns_within_bound = 16;
+    Task *late = nullptr;
+    uint64_t earliest = UINT64_MAX;
     Task *task = queue.head();
     if (task == nullptr)
         return nullptr;
     do {
-        if (!task->in_schedule && TaskWord::phase_of(task->word.look()) != Phase::running)
-            runnable_.begins(task, steps());
+        if (!task->in_schedule && TaskWord::phase_of(task->word.look()) != Phase::running) {
+            const uint64_t since = runnable_.begins(task, steps());
+            if (since < earliest && steps() - since > settings_.bound / turns_within_bound) {
+                earliest = since;
+                late = task;
+            }
+        }
         task = task->next;
     } while (task != queue.head());
-    return static_cast<Task *>(const_cast<void *>(runnable_.overdue(steps(), settings_.bound / turns_within_bound)));
+    return late;
 }
 
 void Simulation::check_at_exit() noexcept {
@@ -461,7 +476,8 @@ void Simulation::end() noexcept {
     if (ended_)
         return;
     ended_ = true;
-    check_at_exit();
+    if (sched::current() != nullptr) // exit() on another thread: ours may be in the middle of anything
+        check_at_exit();
     if (mc_sim_recording *header = recording_.header())
         header->state = MC_SIM_ENDED;
 }
@@ -469,6 +485,11 @@ void Simulation::end() noexcept {
 void Simulation::leave_behind() noexcept {
     recording_.forget();
     ended_ = true;
+    oldest_ = nullptr;
+    waiting_ = {};
+    runnable_ = {};
+    channels_.clear();
+    others_.clear();
 }
 
 // --- the process ---
@@ -481,6 +502,7 @@ bool begin(const Settings &settings) noexcept {
         delete made;
         return false;
     }
+    made->start();
     the_simulation = made;
     sched::set_simulator(made);
     std::atexit([] { the_simulation->end(); });

@@ -37,6 +37,7 @@ struct Settings {
 class Simulation final : public sched::Simulator {
 public:
     explicit Simulation(const Settings &settings);
+    void start() noexcept;
 
     // --- sched::Simulator
     sched::Task *choose(const sched::RunQueue &queue, sched::Task *running, sched::Turn turn,
