@@ -321,7 +321,7 @@ check "it takes at most two preemptions" [ "$(json found/failure.json preemption
 run replay found/failure.json
 check "though the program goes on" status_is 0
 
-run explore ./race --policy exhaustive:0 --seeds 300
+run explore ./race --policy exhaustive:0 --seeds 100
 check "without preemptions the race is none" status_is 0
 run explore ./race --policy exhaustive:1 --seeds 5000 --out found
 check "exhaustive search finds the race" says '^schedule .* of seed 1 failed: mc_sim_fail'

@@ -140,7 +140,7 @@ std::optional<Found> Search::seeds() {
 std::optional<Found> Search::schedules() {
     Progress progress("schedule", options_.seeds);
     runner_.set_tick([&] { progress.show(runs_, signatures()); });
-    Enumerator enumerator(*options_.preemptions);
+    Enumerator enumerator(options_.preemptions.value_or(0));
     std::optional<Found> found;
     std::vector<Enumerator::Item> items;
     while (!found && runs_ < options_.seeds) {

@@ -57,7 +57,7 @@ Schedule every(size_t length, size_t step) {
 Choices shrunk(Model &model, const Schedule &from, size_t width = 2) {
     const Tried start = model.one(from);
     cr_assert(start.fails);
-    const Choices choices = Shrinker(model, width).shrink(start.choices);
+    Choices choices = Shrinker(model, width).shrink(start.choices);
     cr_assert(model.one(schedule_of(choices)).fails);
     return choices;
 }
