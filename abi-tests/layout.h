@@ -166,6 +166,20 @@ FIXED(MC_CORES_ANY == 0 && MC_CORES_BIG == 1 && MC_CORES_LITTLE == 2);
 FIXED(MC_MUTEX_FIFO == 1 && MC_MUTEX_RECURSIVE == 2);
 FIXED(MC_TASK_RUNNING == 0 && MC_TASK_RUNNABLE == 1 && MC_TASK_WAITING == 2 && MC_WAIT_BLOCKING_CALL == 17);
 FIXED(MC_LOG_ERROR == 0 && MC_LOG_WARNING == 1 && MC_LOG_INFO == 2);
+FIXED(MC_MODE_SIMULATION == 1 && MC_SIM_LEDGER == 1 && MC_SIM_FIFO == 2 && MC_SIM_NO_TASK_LEFT == 4 &&
+      MC_SIM_BOUNDED_WAIT == 8);
+FIXED(MC_SIM_HEADER_BYTES == 4096 && MC_SIM_DIED == 0 && MC_SIM_ENDED == 1 && MC_SIM_FINE == 0 && MC_SIM_ORACLE == 3);
+FIXED(MC_SIM_SPAWN == 1 && MC_SIM_WAIT == 5 && MC_SIM_MESSAGE == 8 && MC_SIM_CHOSE == 16);
+FIXED(sizeof MC_SIM_MAGIC == 9 && MC_SIM_CLOCK == UINT64_MAX);
+FIXED_SIZE(mc_sim_recording, 1192, 8);
+FIXED_FIELD(mc_sim_recording, failure, 28);
+FIXED_FIELD(mc_sim_recording, choices, 56);
+FIXED_FIELD(mc_sim_recording, events_at, 96);
+FIXED_FIELD(mc_sim_recording, message, 168);
+FIXED_SIZE(mc_sim_choice, 8, 2);
+FIXED_SIZE(mc_sim_event, 88, 8);
+FIXED_FIELD(mc_sim_event, choice, 8);
+FIXED_FIELD(mc_sim_event, text, 56);
 
 /* The macros that make values must compile cleanly too, in both languages. */
 static inline int layout_macros(csp_writer w, csp_reader r) {

@@ -1,25 +1,38 @@
-# Examples (C11, against the shared library alone) and, in builds whose figures mean something, benchmarks.
+# Examples (C11 and C++17, against the shared library alone) and, in builds whose figures mean something, benchmarks.
 #
-#   examples/<name>.c or examples/<name>/*.c -> build/<preset>/examples/<name>
+#   examples/<name>.c, .cpp, or all of these in examples/<name>/ -> build/<preset>/examples/<name>
+#   examples/races/<name>.c, .cpp -> build/<preset>/examples/races/<name>, which has a bug, and with -DFIXED <name>_fixed
 #   bench/<name>.c, .cpp                     -> build/<preset>/bench/<name>
 #   bench/peers/<name>.cpp                   -> build/<preset>/bench/peers/<name>; Boost is linked statically
+
+# mcrt_add_example(NAME DIRECTORY SOURCE...)
+function(mcrt_add_example name directory)
+    add_executable(example_${name} ${ARGN})
+    set_target_properties(example_${name} PROPERTIES
+        OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/${directory} CXX_STANDARD 17)
+    target_link_libraries(example_${name} PRIVATE mcrt mcrt_flags)
+endfunction()
 
 file(GLOB examples CONFIGURE_DEPENDS LIST_DIRECTORIES true ${CMAKE_SOURCE_DIR}/examples/*)
 foreach(example IN LISTS examples)
     cmake_path(GET example STEM name)
     set(sources ${example})
     if(IS_DIRECTORY ${example})
-        file(GLOB sources CONFIGURE_DEPENDS ${example}/*.c)
-    elseif(NOT example MATCHES "\\.c$")
+        file(GLOB sources CONFIGURE_DEPENDS ${example}/*.c ${example}/*.cpp)
+    elseif(NOT example MATCHES "\\.(c|cpp)$")
         continue()
     endif()
-    if(NOT sources)
-        continue()
+    if(sources AND NOT name STREQUAL "races")
+        mcrt_add_example(${name} examples ${sources})
     endif()
-    add_executable(example_${name} ${sources})
-    set_target_properties(example_${name} PROPERTIES
-        OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/examples)
-    target_link_libraries(example_${name} PRIVATE mcrt mcrt_flags)
+endforeach()
+
+file(GLOB races CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/examples/races/*.c ${CMAKE_SOURCE_DIR}/examples/races/*.cpp)
+foreach(source IN LISTS races)
+    cmake_path(GET source STEM name)
+    mcrt_add_example(${name} examples/races ${source})
+    mcrt_add_example(${name}_fixed examples/races ${source})
+    target_compile_definitions(example_${name}_fixed PRIVATE FIXED)
 endforeach()
 
 if(MC_SANITIZE OR MC_DEBUG)

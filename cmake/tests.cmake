@@ -2,6 +2,7 @@
 #
 #   src/<room>/*_test.cpp  -> mc_test_<room>: linked with the objects of all rooms, so it sees what is hidden. In the sys
 #                             build only *_sys_test.cpp, and all of testing.
+#                             src/mcrt, the command's room, has its own objects, and none of the library's.
 #   tests/*.cpp, *.c       -> test_<name>: whole programs against libmcrt.so; status 0 passes, 77 skips. One that includes
 #                             "testing/test.hpp" gets the test runner, others bring their own main.
 #   tests/*.sh             -> test_<name>: run by bash; the same statuses.
@@ -69,6 +70,12 @@ if(MC_SYS)
     return()
 endif()
 
+# The insides of the command, which is no part of the library.
+file(GLOB command_tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/mcrt/*_test.cpp)
+add_executable(mc_test_mcrt ${command_tests})
+target_link_libraries(mc_test_mcrt PRIVATE mcrt_command_parts mcrt_test_runner)
+mcrt_add_test(mc_test_mcrt mc_test_mcrt runner)
+
 file(GLOB programs CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/*.cpp ${CMAKE_SOURCE_DIR}/tests/*.c)
 foreach(source IN LISTS programs)
     cmake_path(GET source STEM name)
@@ -83,6 +90,11 @@ foreach(source IN LISTS programs)
         mcrt_add_test(test_${name} test_${name})
     endif()
 endforeach()
+
+if(MC_TEST_FORK AND NOT MC_VALGRIND AND NOT MC_SANITIZE MATCHES "thread") # of the checkers, one has time for it
+    add_test(NAME simulated COMMAND ${CMAKE_SOURCE_DIR}/scripts/simulated ${CMAKE_BINARY_DIR} 5)
+    mcrt_test_properties(simulated)
+endif()
 
 set(scripts "")
 if(NOT MC_SANITIZE AND NOT MC_VALGRIND) # they look at files and would say the same again

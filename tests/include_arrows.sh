@@ -39,6 +39,9 @@ check() {
                     # Headers of others that one place alone may include: a pattern of paths.
                     only["uv.h"] = "^src/io/"
                     only["rapidjson/writer.h"] = "^src/inspect/"
+                    only["rapidjson/document.h"] = only["rapidjson/prettywriter.h"] = \
+                        only["rapidjson/stringbuffer.h"] = "^src/mcrt/failure\\.cpp$|_test\\.cpp$"
+                    only["CLI/CLI.hpp"] = "^src/mcrt/arguments\\.cpp$"
                     only["atomic"] = only["mutex"] = only["condition_variable"] = only["thread"] = \
                         only["shared_mutex"] = only["future"] = only["semaphore"] = only["barrier"] = only["latch"] = \
                         only["stop_token"] = "^src/base/sync[a-z_]*\\.[ch]pp$|^src/testing/systematic[a-z_]*\\.[ch]pp$"
@@ -167,6 +170,12 @@ plant src/abi/csp.cpp '#include "testing/test.hpp"' 1
 plant src/abi/csp.cpp '#include <mc/mc.h>' 0
 plant src/mcrt/main.cpp '#include "base/list.hpp"' 1
 plant src/mcrt/main.cpp '#include <mc/mc.h>' 0
+plant src/mcrt/main.cpp '#include <CLI/CLI.hpp>' 1
+plant src/mcrt/arguments.cpp '#include <CLI/CLI.hpp>' 0
+plant src/mcrt/failure.cpp '#include <rapidjson/document.h>' 0
+plant src/mcrt/main.cpp '#include "sim/schedule.hpp"' 1
+plant src/mcrt/text_test.cpp '#include "testing/test.hpp"' 0
+plant src/sim/recording.cpp '#include "mcrt/recording.hpp"' 1
 plant src/cellar/wine.cpp '#include <vector>' 1
 plant src/wine.cpp '#include <vector>' 1
 plant include/mc/csp.h '#include "base.h"' 0

@@ -9,6 +9,7 @@
 #include "op.h"
 #include "runtime.h"
 #include "scope.h"
+#include "sim.h"
 #include "sync.h"
 
 #endif /* MC_MC_H */

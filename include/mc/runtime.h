@@ -23,8 +23,9 @@ MC_EXTERN_C_BEGIN
  * OVERFLOW_REPORT: as mc_overflow_report(1). */
 enum { MC_RUNTIME_DEFAULT = 1, MC_RUNTIME_OVERFLOW_REPORT = 2 };
 
-/* How a runtime runs: THREADS, executors with threads of their own. */
-enum { MC_MODE_THREADS = 0 };
+/* How a runtime runs: THREADS, executors with threads of their own. SIMULATION: the whole process is simulated with the options' seed
+ * from here on (mc/sim.h), if this is its first call that needs the library. */
+enum { MC_MODE_THREADS = 0, MC_MODE_SIMULATION = 1 };
 
 /* Which processor the thread of each executor is pinned to. NONE: the system decides. DEPTH_FIRST: one NUMA node is filled before
  * the next is begun. BREADTH_FIRST: nodes in turn. RANDOM: in any order. In a node, processors of different cores come before
@@ -67,6 +68,7 @@ typedef struct mc_runtime_options {
 /* Makes a runtime that does not run yet: microthreads may be spawned into it, and begin when it is started. options may be NULL.
  * With MC_RUNTIME_DEFAULT: the default runtime, which runs at once, as by csp_init_runtime (and with its errors: MC_E_BUSY while
  * it has microthreads or executors, MC_E_CONTEXT on a microthread).
+ * With MC_MODE_SIMULATION: MC_E_BUSY when the library has been used and the process is not simulated; when it is, seed says nothing.
  * MC_E_INVAL: NULL out, a value out of range, unknown flags. MC_E_VERSION. MC_E_LIMIT: too many executors. MC_E_NOMEM, MC_E_FORKED,
  * MC_E_SHUTDOWN. Blocks: never. Threads: any. Calls back: the hooks, on executors' threads. */
 MC_API int32_t mc_runtime_create(const mc_runtime_options *options, mc_runtime_t *out) MC_NOEXCEPT;

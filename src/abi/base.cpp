@@ -7,6 +7,7 @@
 #include "base/log.hpp"
 #include "base/status.hpp"
 #include "base/sync.hpp"
+#include "sim/simulation.hpp"
 
 const char *mc_strerror(int32_t code) noexcept { return mc::base::status_text(code); }
 
@@ -21,12 +22,18 @@ int32_t mc_check_abi(uint32_t major, uint32_t minor) noexcept {
     return serves ? MC_OK : MC_E_VERSION;
 }
 
-int64_t mc_now(void) noexcept { return mc::sync::now_ns(); }
+// Reading it makes nobody the owner; in simulation the clock goes on for the simulated thread, and while there is none.
+int64_t mc_now(void) noexcept {
+    mc::sim::Simulation *simulation = mc::sim::simulation();
+    const bool moves =
+        simulation != nullptr && (mc::sched::current() != nullptr || mc::sched::default_pool() == nullptr);
+    return moves ? simulation->read_clock() : mc::sync::now_ns();
+}
 
 int64_t mc_after(int64_t ns) noexcept {
     if (ns <= 0)
         return mc_now();
-    const int64_t now = mc_now();
+    const int64_t now = mc::sync::now_ns();
     return ns > MC_FOREVER - now ? MC_FOREVER : now + ns;
 }
 
@@ -35,7 +42,9 @@ uint64_t mc_random(void) noexcept {
         return thread->prng.next();
     // A thread that has called nothing else yet: drawing a number makes nobody the owner of the runtime.
     static mc::sync::atomic<uint64_t> draws{0};
-    uint64_t seed = static_cast<uint64_t>(mc_now()) ^ (draws.fetch_add(1, mc::sync::relaxed) << 40);
+    const mc::sim::Simulation *simulation = mc::sim::simulation();
+    const uint64_t start = simulation != nullptr ? simulation->seed() : static_cast<uint64_t>(mc::sync::now_ns());
+    uint64_t seed = start ^ (draws.fetch_add(1, mc::sync::relaxed) << 40);
     return mc::base::Prng::splitmix(seed);
 }
 

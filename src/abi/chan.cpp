@@ -17,9 +17,7 @@ int32_t operate(mc_chan_t ch, Side side, void *element, const Patience &patience
     ThreadContext *thread = enter(&status);
     if (thread == nullptr)
         return status;
-    if (patience.may_wait())
-        thread = mc::sched::spend(thread);
-    return mc::csp::operate_chan(*thread, ch, side, element, patience);
+    return mc::csp::operate_chan(*mc::sched::begin_call(thread, patience.may_wait()), ch, side, element, patience);
 }
 
 int32_t send(mc_chan_t ch, const void *element, const Patience &patience) noexcept {
@@ -56,7 +54,10 @@ int32_t mc_send_n(mc_chan_t ch, const void *elems, uint32_t count, uint32_t *sen
         return MC_E_INVAL;
     int32_t status = MC_OK;
     ThreadContext *thread = enter(&status);
-    return thread == nullptr ? status : mc::csp::send_many(ch, elems, count, sent);
+    if (thread == nullptr)
+        return status;
+    (void)mc::sched::begin_call(thread, true);
+    return mc::csp::send_many(ch, elems, count, sent);
 }
 
 int32_t mc_recv_n(mc_chan_t ch, void *elems, uint32_t max, uint32_t *received) noexcept {
@@ -64,17 +65,18 @@ int32_t mc_recv_n(mc_chan_t ch, void *elems, uint32_t max, uint32_t *received) n
         return MC_E_INVAL;
     int32_t status = MC_OK;
     ThreadContext *thread = enter(&status);
-    return thread == nullptr ? status : mc::csp::receive_many(ch, elems, max, received);
+    if (thread == nullptr)
+        return status;
+    (void)mc::sched::begin_call(thread, true);
+    return mc::csp::receive_many(ch, elems, max, received);
 }
 
 int32_t mc_chan_close(mc_chan_t ch) noexcept {
-    int32_t status = MC_OK;
-    return enter(&status) == nullptr ? status : mc::csp::close_chan(ch);
+    return mc::abi::with_task([=](mc::sched::Task &) { return mc::csp::close_chan(ch); });
 }
 
 int32_t mc_chan_destroy(mc_chan_t ch) noexcept {
-    int32_t status = MC_OK;
-    return enter(&status) == nullptr ? status : mc::csp::destroy_chan(ch);
+    return mc::abi::with_task([=](mc::sched::Task &) { return mc::csp::destroy_chan(ch); });
 }
 
 int32_t mc_chan_writer(mc_chan_t ch, csp_writer *out) noexcept {

@@ -63,8 +63,7 @@ int alt(csp_chanop const *ops, int count, bool random, const Patience &patience)
     ThreadContext *thread = enter(&status);
     if (thread == nullptr)
         return status;
-    if (patience.may_wait())
-        thread = mc::sched::spend(thread);
+    thread = mc::sched::begin_call(thread, patience.may_wait());
     return mc::csp::alt(*thread, ops, count, random, patience);
 }
 
@@ -82,9 +81,7 @@ template <class Handle, class Act> inline int with_end(Handle handle, Side side,
     ThreadContext *thread = mc::sched::current();
     if (thread == nullptr || thread->executor == nullptr) [[unlikely]]
         return enter_first(handle, act);
-    if (may_switch)
-        thread = mc::sched::spend(thread);
-    return act(*thread, *mc::csp::channel_of(handle));
+    return act(*mc::sched::begin_call(thread, may_switch), *mc::csp::channel_of(handle));
 }
 
 template <class Handle>
@@ -111,6 +108,10 @@ template <class Handle> Handle add_reference(Handle handle, Side side, const cha
 template <class Handle> void release(Handle handle, Side side, const char *call) noexcept {
     if (handle == nullptr || mc::sched::forked())
         return; // a forked child uses nothing of ours: a lock may have been taken when it was copied
+    if (ThreadContext *thread = mc::sched::current())
+        (void)mc::sched::begin_call(thread, false);
+    else if (mc::sched::simulator() != nullptr) // not the thread that is simulated
+        return (void)fail(call, MC_E_SIM);
     if (!is_handle(handle, side))
         (void)fail(call, MC_E_INVAL);
     else if (!mc::csp::channel_of(handle)->release(side))
@@ -142,6 +143,7 @@ int csp_spawn(csp_entry_f entry, void *data) noexcept {
     request.plain = entry;
     request.argument = data;
     request.run_at_once = true;
+    request.pool = &mc::sched::pool_of(*thread);
     const int32_t status = mc::sched::spawn(thread, mc::sched::executor_for(*thread), request);
     return status == MC_OK ? 1 : fail("csp_spawn", status);
 }
@@ -180,6 +182,8 @@ void csp_schedule(void) noexcept {
     if (!may_run(*thread, "csp_schedule"))
         return;
     (void)thread->executor->run_until_idle();
+    if (thread->executor->simulated())
+        mc::sched::simulated_schedule_ended(pool);
 }
 
 int csp_init_runtime(int n) noexcept {
@@ -224,6 +228,8 @@ void csp_descr(char const *fmt, ...) noexcept {
         va_end(arguments);
     }
     mc::sched::set_name(*thread->running, text);
+    if (mc::sched::Simulator *simulation = mc::sched::simulator()) [[unlikely]]
+        simulation->told_text(mc::sched::SimEvent::name, thread->running, nullptr, text);
 }
 
 void *csp_off_stack(void *p) noexcept {
@@ -273,8 +279,10 @@ int csp_writer_close(csp_writer w) noexcept {
     if (!is_handle(w, mc::csp::writer_side))
         return MC_E_INVAL;
     int32_t status = MC_OK;
-    if (enter(&status) == nullptr)
+    ThreadContext *thread = enter(&status);
+    if (thread == nullptr)
         return status;
+    (void)mc::sched::begin_call(thread, false);
     Channel &channel = *mc::csp::channel_of(w);
     if (channel.released(mc::csp::writer_side))
         return mc::csp::report_released();
@@ -285,7 +293,9 @@ void csp_chdescr(void *ch, char const *text) noexcept {
     const uintptr_t word = reinterpret_cast<uintptr_t>(ch);
     if (ch == nullptr || mc::sched::forked())
         return;
-    if (word <= 15 || (word & 14) != 0)
+    if (mc::sched::simulator() != nullptr && mc::sched::current() == nullptr)
+        (void)fail("csp_chdescr", MC_E_SIM);
+    else if (word <= 15 || (word & 14) != 0)
         (void)fail("csp_chdescr", MC_E_INVAL);
     else if (!mc::csp::channel_at(word)->set_name(text))
         (void)mc::csp::report_released();

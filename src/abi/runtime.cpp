@@ -2,6 +2,7 @@
 #include <mc/runtime.h>
 
 #include "abi/call.hpp"
+#include "abi/sim.hpp"
 #include "abi/spawn_options.hpp"
 #include "base/guarded.hpp"
 #include "fiber/overflow.hpp"
@@ -37,7 +38,7 @@ int32_t read_runtime_options(const mc_runtime_options *given, mc_runtime_options
         return status;
     constexpr uint32_t all_flags = MC_RUNTIME_DEFAULT | MC_RUNTIME_OVERFLOW_REPORT;
     const bool valid =
-        (known->flags & ~all_flags) == 0 && known->mode == MC_MODE_THREADS && known->reserved == 0 &&
+        (known->flags & ~all_flags) == 0 && known->mode <= MC_MODE_SIMULATION && known->reserved == 0 &&
         known->affinity <= MC_AFFINITY_RANDOM && known->cores <= MC_CORES_LITTLE &&
         choose<uint32_t>(known->wheel_segments, 1, 1, MC_WHEEL_SEGMENTS_MAX, &options->wheel_segments) &&
         choose<int64_t>(known->quantum_ns, MC_MS, MC_MS / 100, MC_SEC, &options->quantum_ns) &&
@@ -86,6 +87,8 @@ int32_t mc_runtime_create(const mc_runtime_options *options, mc_runtime_t *out) 
     mc_runtime_options known;
     PoolOptions chosen;
     int32_t status = read_runtime_options(options, &known, &chosen);
+    if (status == MC_OK && known.mode == MC_MODE_SIMULATION)
+        status = mc::abi::begin_simulation(known.seed);
     ThreadContext *thread = status == MC_OK ? mc::abi::enter(&status) : nullptr;
     if (thread == nullptr)
         return status;
@@ -182,6 +185,7 @@ int32_t mc_spawn(mc_runtime_t rt, mc_task_fn fn, void *user, const mc_spawn_opti
     request.handle = out;
     request.runtime = rt;
     return with_runtime(rt, [&](ThreadContext &thread, Pool &pool) {
+        request.pool = &pool;
         return mc::sched::spawn(&thread, mc::sched::executor_in(pool, thread), request);
     });
 }
@@ -265,6 +269,8 @@ int32_t mc_blocking_call(int32_t (*fn)(void *user), void *user, int32_t *result)
                 *result = value;
             return MC_OK;
         }
+        if (thread.executor->simulated())
+            return mc::sched::call_in_simulation(thread, fn, user, result);
         mc::sched::BlockingPool *pool = mc::sched::pool_of(thread).blocking();
         return pool == nullptr ? MC_E_NOMEM : pool->call(thread, fn, user, MC_FOREVER, nullptr, result);
     });

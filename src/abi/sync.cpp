@@ -34,9 +34,32 @@ template <class Act> inline int32_t with_mutex(mc_mutex_t handle, bool may_switc
     ThreadContext *thread = mc::sched::current();
     if (thread == nullptr || thread->executor == nullptr) [[unlikely]]
         return with_mutex_first(*mutex, act);
-    if (may_switch)
-        thread = mc::sched::spend(thread);
-    return act(*thread, *mutex);
+    return act(*mc::sched::begin_call(thread, may_switch), *mutex);
+}
+
+// For the record of a simulated run, where a context always has one reduction left; elsewhere seldom, and then no harm is done.
+__attribute__((noinline)) int32_t lock_recorded(ThreadContext &thread, Mutex &mutex, mc_mutex_t handle,
+                                                int64_t deadline_ns) noexcept {
+    const Task *task = thread.running; // the thread may be another one afterwards
+    const int32_t status = mutex.lock(thread, handle, deadline_ns);
+    if (mc::sched::Simulator *simulation = mc::sched::simulator(); simulation != nullptr)
+        if (status == MC_OK || status == MC_E_OWNERDEAD)
+            simulation->told(mc::sched::SimEvent::lock, task, &mutex, nullptr, 0);
+    return status;
+}
+
+inline int32_t lock(ThreadContext &thread, Mutex &mutex, mc_mutex_t handle, int64_t deadline_ns) noexcept {
+    return thread.reductions == 1 ? lock_recorded(thread, mutex, handle, deadline_ns)
+                                  : mutex.lock(thread, handle, deadline_ns);
+}
+
+// And has given it back: others may go on, at once.
+void note_unlock(ThreadContext &thread, const Mutex &mutex) noexcept {
+    mc::sched::Simulator *simulation = mc::sched::simulator();
+    if (simulation == nullptr) [[likely]]
+        return;
+    simulation->told(mc::sched::SimEvent::unlock, thread.running, &mutex, nullptr, 0);
+    mc::sched::let_others(thread);
 }
 
 } // namespace
@@ -56,12 +79,12 @@ int32_t mc_mutex_destroy(mc_mutex_t mutex) noexcept {
 
 int32_t mc_mutex_lock(mc_mutex_t handle) noexcept {
     return with_mutex(handle, true,
-                      [=](ThreadContext &thread, Mutex &mutex) { return mutex.lock(thread, handle, MC_FOREVER); });
+                      [=](ThreadContext &thread, Mutex &mutex) { return lock(thread, mutex, handle, MC_FOREVER); });
 }
 
 int32_t mc_mutex_lock_until(mc_mutex_t handle, int64_t deadline_ns) noexcept {
     return with_mutex(handle, deadline_ns != MC_NOW,
-                      [=](ThreadContext &thread, Mutex &mutex) { return mutex.lock(thread, handle, deadline_ns); });
+                      [=](ThreadContext &thread, Mutex &mutex) { return lock(thread, mutex, handle, deadline_ns); });
 }
 
 int32_t mc_mutex_try_lock(mc_mutex_t handle) noexcept {
@@ -71,10 +94,15 @@ int32_t mc_mutex_try_lock(mc_mutex_t handle) noexcept {
 
 int32_t mc_mutex_unlock(mc_mutex_t handle) noexcept {
     const ThreadContext *here = mc::sched::current();
-    if (here != nullptr && here->executor != nullptr) [[likely]]
+    if (here != nullptr && here->executor != nullptr && here->reductions != 1) [[likely]]
         if (Mutex *mutex = Mutex::locked_last(*here->running, handle)) [[likely]]
             return mutex->unlock_locked_last(*here->running);
-    return with_mutex(handle, false, [=](ThreadContext &thread, Mutex &mutex) { return mutex.unlock(thread, handle); });
+    return with_mutex(handle, false, [=](ThreadContext &thread, Mutex &mutex) {
+        const int32_t status = mutex.unlock(thread, handle);
+        if (status == MC_OK)
+            note_unlock(thread, mutex);
+        return status;
+    });
 }
 
 int32_t mc_mutex_lock_all(const mc_mutex_t *mutexes, uint32_t count, int64_t deadline_ns) noexcept {

@@ -25,6 +25,9 @@ namespace os {
 namespace {
 
 constexpr std::int64_t second_ns = 1'000'000'000;
+constexpr std::int64_t not_virtual = INT64_MIN;
+
+std::atomic<std::int64_t> virtual_now{not_virtual};
 
 // A system call of ours must not change the errno that the caller's code reads next.
 class KeepErrno {
@@ -109,7 +112,12 @@ void cpu_relax() {
 
 void thread_yield() { sched_yield(); }
 
+// relaxed: one thread sets it; what others read is a time that was.
+void set_virtual_now(std::int64_t ns) { virtual_now.store(ns, std::memory_order_relaxed); }
+
 std::int64_t now_ns() {
+    if (const std::int64_t ns = virtual_now.load(std::memory_order_relaxed); ns != not_virtual) [[unlikely]]
+        return ns;
     timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return now.tv_sec * second_ns + now.tv_nsec;

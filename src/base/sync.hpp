@@ -96,6 +96,7 @@ void futex_wake(const void *word, int count);
 void cpu_relax();
 void thread_yield();
 std::int64_t now_ns();
+void set_virtual_now(std::int64_t ns);
 std::uint32_t thread_count();
 std::uint32_t thread_number();
 std::uint32_t cpu_count();
@@ -230,6 +231,8 @@ inline void futex_wake(atomic<std::uint32_t> &word, int count) { os::futex_wake(
 inline void cpu_relax() { os::cpu_relax(); }
 inline void thread_yield() { os::thread_yield(); }
 inline std::int64_t now_ns() { return os::now_ns(); }
+// From the first call on, now_ns() is what was said last, for the whole process. Deadlines of futex_wait are still the system's.
+inline void set_virtual_now(std::int64_t ns) { os::set_virtual_now(ns); }
 
 // How many processors this process may use; at least 1. Read once.
 inline std::uint32_t cpu_count() { return os::cpu_count(); }

@@ -94,6 +94,9 @@ int meet(Alt &alt, int index, Waiter &peer, bool hand_over) noexcept {
     void *source = word.side() == writer_side ? message : peer.message;
     void *destination = word.side() == writer_side ? peer.message : message;
     const Transfer transfer = word.channel().transfer();
+    const sched::Task *self = alt.thread.running;
+    word.channel().note_message(word.side() == writer_side ? self : peer.task,
+                                word.side() == writer_side ? peer.task : self);
     if (word.channel().elements() != nullptr)
         hand_element(*word.channel().elements(), source, destination);
     alt.locks.unlock();
@@ -107,7 +110,7 @@ int meet(Alt &alt, int index, Waiter &peer, bool hand_over) noexcept {
 int use_buffer(Alt &alt, int index) noexcept {
     const Word word(alt.ops[index]);
     Waiters woken;
-    Waiter *sender = word.channel().use_buffer(word.side(), alt.ops[index].message);
+    Waiter *sender = word.channel().use_buffer(word.side(), alt.ops[index].message, alt.thread.running);
     word.channel().drained(woken);
     alt.locks.unlock();
     if (sender != nullptr)
@@ -229,13 +232,20 @@ size_t discarded_bytes(const Alt &alt) noexcept {
 
 int run_discarding(const Alt &alt, size_t bytes, bool random, const Patience &patience) noexcept;
 
+int first_arm(const Alt &alt) noexcept {
+    const auto arms = static_cast<uint32_t>(alt.count);
+    if (sched::Simulator *simulation = sched::simulator()) [[unlikely]]
+        return static_cast<int>(simulation->pick(arms));
+    return static_cast<int>(alt.thread.prng.below(arms));
+}
+
 int run(Alt &alt, bool random, const Patience &patience) noexcept {
     if (!decode(alt))
         return MC_E_INVAL;
     if (alt.enabled == 0)
         return 0;
     order_locks(alt);
-    const int start = random ? static_cast<int>(alt.thread.prng.below(static_cast<uint32_t>(alt.count))) : 0;
+    const int start = random ? first_arm(alt) : 0;
     const bool hand_over = patience.may_wait();
     int result = 0;
     alt.locks.lock();

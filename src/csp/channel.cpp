@@ -4,6 +4,7 @@
 #include "csp/elements.hpp"
 #include "csp/timer_source.hpp"
 #include "sched/report.hpp"
+#include "sched/runtime.hpp"
 
 #include <cstring>
 #include <new>
@@ -33,12 +34,22 @@ Channel *Channel::create(Transfer transfer, Elements *elements, TimerSource *tim
     channel->name_[0] = '\0';
     channel->collected_ = false;
     channel->special_ = elements == nullptr ? 0 : elements_bit;
+    if (sched::simulator() != nullptr) [[unlikely]] {
+        channel->special_ |= recorded_bit;
+        channel->record(sched::SimEvent::channel, sched::current()->running, nullptr,
+                        elements == nullptr ? 0 : int64_t{elements->capacity});
+    }
     for (Side side : {writer_side, reader_side}) {
         channel->references_[side].store(1, sync::relaxed);
         if (side == reader_side || timer == nullptr)
             alive[side].fetch_add(1, sync::relaxed);
     }
     return channel;
+}
+
+void Channel::record(sched::SimEvent event, const sched::Task *by, const sched::Task *peer,
+                     int64_t value) const noexcept {
+    sched::simulator()->told(event, by, this, peer, value);
 }
 
 // --- ends ---
@@ -140,6 +151,8 @@ void Channel::close_locked(Side side, Waiters &woken) noexcept {
 }
 
 void Channel::mark_closed(Side side) noexcept {
+    if ((special_ & recorded_bit) != 0) [[unlikely]]
+        record(sched::SimEvent::close, sched::current()->running, nullptr, side);
     special_ |= closed_bit(side);
     if (side == reader_side || timer_ == nullptr)
         alive[side].fetch_sub(1, sync::relaxed);
@@ -174,8 +187,11 @@ void Channel::drained(Waiters &woken) noexcept {
 // Gives the lock back, then does what must be done without it: wakes, drops what nobody will receive, stops the timer.
 void Channel::finish_close(Side side, Waiters &woken) noexcept {
     Elements dropped;
-    if (elements_ != nullptr && closed(reader_side))
+    if (elements_ != nullptr && closed(reader_side)) {
         dropped = take_elements(*elements_);
+        if ((special_ & recorded_bit) != 0) [[unlikely]]
+            sched::simulator()->channel_gone(this, dropped.count, dropped.drop != nullptr);
+    }
     TimerSource *timer = side == reader_side ? timer_ : nullptr;
     pin(); // until the timer has been told
     lock_.unlock();
@@ -221,6 +237,8 @@ bool Channel::set_name(const char *text) noexcept {
     if (released(writer_side) && released(reader_side))
         return false;
     std::strncpy(name_, text == nullptr ? "" : text, sizeof name_ - 1);
+    if ((special_ & recorded_bit) != 0) [[unlikely]]
+        sched::simulator()->told_text(sched::SimEvent::name_channel, sched::current()->running, this, name_);
     return true;
 }
 
@@ -280,13 +298,20 @@ Channel::Can Channel::look_special(Side side, Waiter **peer) noexcept {
     return Can::wait;
 }
 
-Waiter *Channel::use_buffer(Side side, void *message) noexcept {
+Waiter *Channel::use_buffer(Side side, void *message, const sched::Task *by) noexcept {
+    sched::Simulator *recorder = (special_ & recorded_bit) != 0 ? sched::simulator() : nullptr;
     if (side == writer_side) {
+        if (recorder != nullptr) [[unlikely]]
+            recorder->buffered(sched::SimEvent::put, by, this, message, elements_->size);
         elements_->push(message);
         return nullptr;
     }
+    if (recorder != nullptr) [[unlikely]]
+        recorder->buffered(sched::SimEvent::take, by, this, elements_->slot(elements_->head), elements_->size);
     elements_->pop(message);
     Waiter *sender = claim_first(writer_side);
+    if (sender != nullptr && recorder != nullptr) [[unlikely]]
+        recorder->buffered(sched::SimEvent::put, sender->task, this, sender->message, elements_->size);
     if (sender != nullptr)
         elements_->push(sender->message);
     return sender;

@@ -21,6 +21,7 @@
 #include "base/slab.hpp"
 #include "base/spinlock.hpp"
 #include "sched/park.hpp"
+#include "sched/simulation.hpp"
 
 #include <mc/csp.h>
 
@@ -119,12 +120,18 @@ public:
     }
     // After Can::buffer: moves an element between message and buffer. On receive a sender that waited for space may
     // get its element in: it is returned, claimed.
-    Waiter *use_buffer(Side side, void *message) noexcept;
+    // by: who does it, for the record of a simulated run; null is a timer.
+    Waiter *use_buffer(Side side, void *message, const sched::Task *by) noexcept;
     // Wakes the vultures of a reader whose last element was just taken: they are moved to woken, claimed.
     void drained(Waiters &woken) noexcept;
     void link(Side side, bool dead_mode, Waiter *waiter) noexcept {
         waiter->side = side;
         (dead_mode ? vultures_ : waiters_[side]).push_back(waiter);
+    }
+    // A message goes straight from one to the other, for the record of a simulated run.
+    void note_message(const sched::Task *from, const sched::Task *to) const noexcept {
+        if ((special_ & recorded_bit) != 0) [[unlikely]]
+            record(sched::SimEvent::message, from, to, 0);
     }
     void pin() noexcept { ++pins_; }
     void unpin() noexcept { --pins_; }
@@ -155,7 +162,9 @@ private:
     // Bits of special_: 0 is an open csp channel, which takes the short way.
     static constexpr uint8_t closed_bit(Side side) noexcept { return static_cast<uint8_t>(1u << side); }
     static constexpr uint8_t elements_bit = 4;
+    static constexpr uint8_t recorded_bit = 8; // in simulation: never the short way, which tells nothing
 
+    void record(sched::SimEvent event, const sched::Task *by, const sched::Task *peer, int64_t value) const noexcept;
     uint32_t buffered() const noexcept { return elements_ == nullptr ? 0 : elements_->count; }
     Can look_special(Side side, Waiter **peer) noexcept;
     void close_locked(Side side, Waiters &woken) noexcept;
@@ -169,7 +178,7 @@ private:
     void leave_behind() noexcept;
 
     base::Spinlock lock_;
-    uint8_t special_ = 0;    // guarded by lock_: closed_bit of each side, elements_bit
+    uint8_t special_ = 0;    // guarded by lock_: closed_bit of each side, elements_bit, recorded_bit
     bool collected_ = false; // guarded by lock_: the slot is, or is about to be, in the slab
     sync::atomic<uint32_t> references_[2] = {sync::atomic<uint32_t>(0), sync::atomic<uint32_t>(0)}; // any thread
     // immutable while it lives

@@ -5,6 +5,8 @@
 // A failure prints the seed; MC_TEST_SEED=n in the environment runs that one alone. MC_TEST_SCALE runs more of them.
 #include "csp/test_csp.hpp"
 
+#include <mc/sim.h>
+
 #include <list>
 #include <memory>
 #include <vector>
@@ -368,6 +370,10 @@ void networks(uint64_t count, size_t microthreads, size_t threads, int steps, in
     if (const char *text = std::getenv("MC_TEST_SEED")) {
         const uint64_t seed = std::strtoull(text, nullptr, 10);
         network(seed, microthreads, threads, steps, executors_of(seed));
+        return;
+    }
+    if (mc_sim_active() != 0) { // one, for each seed another
+        network(mc_sim_seed() + 1, microthreads, threads, steps, executors_of(mc_sim_seed()));
         return;
     }
     size_t received = 0;

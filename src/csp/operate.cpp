@@ -38,6 +38,8 @@ inline int meet(ThreadContext &thread, Channel &channel, Side side, void *messag
     void *source = side == writer_side ? message : peer.message;
     void *destination = side == writer_side ? peer.message : message;
     const Transfer transfer = channel.transfer();
+    channel.note_message(side == writer_side ? thread.running : peer.task,
+                         side == writer_side ? peer.task : thread.running);
     if (channel.elements() != nullptr) // under the lock: a channel found by handle may be destroyed after it
         hand_element(*channel.elements(), source, destination);
     channel.unlock();
@@ -50,7 +52,7 @@ inline int meet(ThreadContext &thread, Channel &channel, Side side, void *messag
 // Under the lock, which it gives back.
 inline int buffered(ThreadContext &thread, Channel &channel, Side side, void *message) noexcept {
     Waiters woken;
-    Waiter *sender = channel.use_buffer(side, message);
+    Waiter *sender = channel.use_buffer(side, message, thread.running);
     channel.drained(woken);
     channel.unlock();
     if (sender != nullptr)

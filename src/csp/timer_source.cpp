@@ -38,7 +38,7 @@ void TimerSource::deliver(int64_t now_ns) noexcept {
     channel.lock();
     const bool wanted = !channel.dead_to(writer_side);
     if (wanted && channel.look(writer_side, &peer) == Channel::Can::buffer)
-        channel.use_buffer(writer_side, &now_ns);
+        channel.use_buffer(writer_side, &now_ns, nullptr);
     const bool again = wanted && period_ns_ > 0;
     if (again) {
         // The beat: the next multiple of the period that is not past. Armed under the channel's lock, so that a reader
@@ -52,6 +52,8 @@ void TimerSource::deliver(int64_t now_ns) noexcept {
         // On the executor that fires it: the one that it was on may have stopped.
         sched::current()->executor->arm(*this);
     }
+    if (peer != nullptr)
+        channel.note_message(nullptr, peer->task);
     channel.unlock(); // armed, this may be gone from here on: a reader may cancel it and let the channel go
     if (peer != nullptr) {
         if (peer->message != nullptr)

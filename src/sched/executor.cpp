@@ -51,12 +51,14 @@ bool Executor::make_own_tasks() noexcept {
     }
     idle_->kind = Kind::idle;
     idle_->executor = this;
+    idle_->home = nullptr;
     fiber::context_make(idle_->context(), idle_->stack, idle_entry);
     fiber::stack_set_owner(idle_->stack, idle_);
     idle_->id = 0;
     std::strcpy(idle_->name, "steps");
     reclaim_task_->kind = Kind::step;
     reclaim_task_->executor = this;
+    reclaim_task_->home = nullptr;
     reclaim_task_->pinned = true;
     reclaim_task_->plain = reclaim_step;
     reclaim_task_->argument = this;
@@ -89,6 +91,7 @@ bool Executor::prepare_owner(Task *known) noexcept {
     if (task == nullptr)
         return false;
     task->kind = Kind::adopted;
+    task->home = nullptr;
     task->set_executor(this);
     task->pinned = true;
     task->id = 0;
@@ -110,6 +113,10 @@ void Executor::bind_thread() noexcept {
     last_poll_ns_ = driver_->now();
     if (many_)
         reader_.online();
+    if (simulated()) {
+        thread_.reductions = 1; // every call is looked at
+        owner_->reductions = quantum_of(*owner_);
+    }
 }
 
 bool Executor::adopt_thread(Task *known) noexcept {
@@ -180,6 +187,10 @@ void Executor::run_new(Task *task) noexcept {
         task->word.make_runnable();
         return task->pinned ? push_pinned(task) : push_next(task);
     }
+    if (!alone_) {
+        task->word.make_runnable();
+        return queue_.push_tail(task); // whether it runs at once is a choice that its spawner comes to
+    }
     task->word.start();
     queue_.push_tail(task);
     run_out_of_turn(task);
@@ -192,6 +203,8 @@ void Executor::yield() noexcept {
             poll();
         return others_queued() || to_idle_ ? leave_for(task_yielded_) : void();
     }
+    if (!alone_)
+        return yield_simulated();
     if (queue_.holds_only(self))
         poll();
     queue_.give_up_turn(self);
@@ -217,7 +230,10 @@ void Executor::reap(Task *ended) noexcept {
     fiber::context_destroy(ended->context());
     stack_cache_.release(ended->stack);
     ended->word.retire();
+    Pool *home = ended->home;
     task_left(*ended, &task_cache_);
+    if (simulated()) [[unlikely]]
+        return home->count_end_in_simulation();
     // release: pairs with ended(); what the microthread did is seen by whoever finds that none is left.
     ended_.store(ended_.load(sync::relaxed) + 1, sync::release);
 }
@@ -290,6 +306,8 @@ void Executor::poll() noexcept {
         poll_interval_ = std::max<uint32_t>(1, static_cast<uint32_t>(poll_interval_ * poll_period_ns / elapsed));
     else
         poll_interval_ = std::min(max_poll_interval, 2 * poll_interval_ + 1);
+    if (!alone_ && !many_)
+        poll_interval_ = 1; // virtual time says nothing of what a switch costs
     switches_left_ = poll_interval_;
     fiber::overflow_thread_poll(alt_stack_);
     driver_->poll();
@@ -344,7 +362,7 @@ bool Executor::run_until_idle(int64_t deadline_ns) noexcept {
 void Executor::idle_entry(fiber::Context *previous) noexcept {
     Executor &here = arrive(previous);
     for (;;)
-        here.many_ ? here.idle_of_many() : here.idle_alone();
+        here.many_ ? here.idle_of_many() : here.alone_ ? here.idle_alone() : here.idle_simulated();
 }
 
 void Executor::idle_alone() noexcept {
@@ -390,12 +408,20 @@ bool Executor::owner_waits_for_ever() const noexcept {
            owner_->timed.load(sync::relaxed) == 0;
 }
 
+// In simulation nobody else is there.
+bool Executor::world_looks_closed() noexcept {
+    if (!simulated())
+        return world_is_closed(*this);
+    closed_looks_ = closed_looks_needed;
+    return true;
+}
+
 void Executor::sleep_alone() noexcept {
     if (reclaim_before_sleep())
         return;
     int64_t until = timer_deadline();
     if (until == INT64_MAX && owner_waits_for_ever()) {
-        closed_looks_ = world_is_closed(*this) ? closed_looks_ + 1 : 0;
+        closed_looks_ = world_looks_closed() ? closed_looks_ + 1 : 0;
         if (closed_looks_ >= closed_looks_needed) {
             ++thread_.no_switch; // the log's hook may not wait here
             report_deadlock_now_and_then();

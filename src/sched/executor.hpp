@@ -3,7 +3,8 @@
 //
 // It serves in two ways. Alone (single-processor mode) its owner is a thread of the program's, whose stack is one more
 // task, and the idle context also decides whether the world is closed: executor.cpp. As one of many it has a thread of
-// its own, a queue that others steal from, and a place in the pool's thread bed: many.cpp.
+// its own, a queue that others steal from, and a place in the pool's thread bed: many.cpp. In simulation it serves alone, but
+// the simulator says whose turn it is: simulated.cpp.
 //
 // Every switch goes through jump(): the side that arrives first completes what the side that left had begun (a
 // parking, a yield, or the end of a task), see park.hpp. Executor's thread only, unless said otherwise.
@@ -18,6 +19,7 @@
 #include "sched/park.hpp"
 #include "sched/reclaim.hpp"
 #include "sched/run_queue.hpp"
+#include "sched/simulation.hpp"
 #include "sched/thread_bed.hpp"
 #include "sched/timer.hpp"
 #include "sched/wheel.hpp"
@@ -107,6 +109,8 @@ public:
     // Any thread: how often a task was begun or resumed here.
     uint64_t turns() const noexcept { return turns_.load(sync::relaxed); }
     bool many() const noexcept { return many_; }
+    // Neither one of many nor simulated: the order is the one that single-processor mode promises.
+    bool alone() const noexcept { return alone_; }
     // A runnable task that is not pinned, first in line: it runs when the running one leaves.
     void push_next(Task *task) noexcept;
     // Out of line: a runnable task of this pool's that is not to be the next.
@@ -116,6 +120,13 @@ public:
     void accept_all(Task *first) noexcept;
     // The running task has used up its quantum. Returns the context of the thread that it goes on on.
     ThreadContext *end_quantum() noexcept;
+
+    // --- simulated
+    // The running task calls the library: another one may go on first. Nothing else may be under way.
+    bool simulated() const noexcept { return !alone_ && !many_; }
+    void simulate_call() noexcept;
+    // Gives the queued tasks of another runtime's first executor, which nobody runs, to this one.
+    void take_over_inbox(Executor &from) noexcept { from.give_inbox_to(*this); }
 
     // --- both
     Pool &pool() const noexcept { return pool_; }
@@ -161,7 +172,8 @@ public:
     void arm(Timer &timer) noexcept;
 
 private:
-    Executor(Pool &pool, uint32_t index, Driver *driver) noexcept : driver_(driver), pool_(pool), index_(index) {}
+    Executor(Pool &pool, uint32_t index, Driver *driver) noexcept
+        : alone_(simulator() == nullptr), driver_(driver), pool_(pool), index_(index) {}
     ~Executor() = default;
 
     void note_leaving(Task *self) noexcept;
@@ -180,6 +192,15 @@ private:
     void sleep_alone() noexcept;
     bool owner_waits_for_ever() const noexcept;
     bool no_strays() const noexcept;
+    bool world_looks_closed() noexcept;
+
+    // simulated: simulated.cpp
+    Task *next_simulated() noexcept;
+    Task *begin_simulated(Task *chosen) noexcept;
+    void leave_simulated(Task *chosen) noexcept;
+    void yield_simulated() noexcept;
+    void choose_simulated(Turn turn) noexcept;
+    void idle_simulated() noexcept;
 
     // reclaim.cpp
     bool reclaim() noexcept;
@@ -236,6 +257,9 @@ private:
     uint32_t switches_left_ = 1; // until the next poll
     uint32_t poll_interval_ = 1; // in switches; adapts to what a switch costs here
     bool many_ = false;
+    bool alone_;                  // see alone()
+    bool lets_time_jump_ = false; // simulated: the idle context is to let it
+    int64_t jump_to_ns_ = 0;
     bool strays_ = false;  // others have stopped, and we are the first: something may still be sent to them
     bool to_idle_ = false; // the next switch goes to the idle context: the wheel's turn has come, or the pool stops
     int64_t last_poll_ns_ = 0;
@@ -258,7 +282,7 @@ private:
 
     // executor's thread only, one of many
     uint32_t next_in_a_row_ = 0;
-    Task *step_ = nullptr; // chosen, and to be run by the idle context
+    Task *step_ = nullptr; // chosen, and to be run by the idle context; also in simulation
     Task *pinned_head_ = nullptr;
     Task *pinned_tail_ = nullptr;
     bool pinned_turn_ = false;

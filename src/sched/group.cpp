@@ -28,6 +28,7 @@ int32_t spawn_in_group(ThreadContext &thread, uint64_t handle, SpawnRequest &req
     group->lock.unlock();
     request.group = group;
     request.runtime = group->runtime;
+    request.pool = group->pool;
     const int32_t status = spawn(&thread, executor_in(*group->pool, thread), request);
     if (status != MC_OK)
         child_ended(*group, MC_OK);

@@ -30,12 +30,14 @@ bool Executor::start_thread() noexcept {
     if (!prepare_owner(nullptr))
         return false;
     many_ = true;
+    alone_ = false;
     to_idle_ = false;
     measured_ns_ = 0;
     got_up_ = true; // what it runs first was seen to by nobody
     if (own_thread_.start(thread_main, this))
         return true;
     many_ = false;
+    alone_ = true;
     owner_->word.retire();
     task_slab().release(owner_);
     owner_ = nullptr;
@@ -61,6 +63,7 @@ void Executor::thread_main(void *self) noexcept {
     sync::set_thread_slot(nullptr);
     executor.release_thread();
     executor.many_ = false;
+    executor.alone_ = true;
 }
 
 // On the thread's own stack, where nothing may wait.
@@ -147,7 +150,10 @@ bool Executor::complete_marker(const Parking &marker, Task *left) noexcept {
 ThreadContext *quantum_over(ThreadContext *thread) noexcept {
     if (thread->executor != nullptr && thread->executor->many())
         return thread->executor->end_quantum();
-    thread->reductions = UINT32_MAX;
+    if (thread->executor != nullptr && !thread->executor->alone())
+        thread->executor->simulate_call();
+    else
+        thread->reductions = UINT32_MAX;
     return thread;
 }
 
@@ -185,6 +191,8 @@ ThreadContext *Executor::end_quantum() noexcept {
 }
 
 void Executor::checkpoint() noexcept {
+    if (simulated())
+        return simulate_call();
     const bool polls = --switches_left_ == 0 || inbox_.maybe_nonempty();
     if (polls)
         poll();

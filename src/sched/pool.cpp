@@ -237,7 +237,7 @@ uint64_t Pool::turns() noexcept {
 }
 
 uint64_t Pool::ended() noexcept {
-    uint64_t ended = 0;
+    uint64_t ended = simulated_ended_.load(sync::acquire); // acquire: pairs with count_end_in_simulation
     for (uint32_t i = 0, made = made_.load(sync::acquire); i < made; ++i)
         ended += at(i).ended();
     return ended;
@@ -386,6 +386,15 @@ bool Pool::close_blocking(int64_t deadline_ns) noexcept {
 
 namespace {
 
+// Nobody is parking: we run.
+void end_waits_simulated(const Pool &pool) noexcept {
+    for_each_task([&](Task &task) {
+        const uint64_t word = task.word.look();
+        if (task.home == &pool && task.kind == Kind::fiber && TaskWord::is_parked_unclaimed(word))
+            (void)claim_and_wake(&task, TaskWord::epoch_of(word), WakeReason::shutdown, 0);
+    });
+}
+
 // A pinned step, so on the context of the executor where they ran last: no parking of that executor's is half way then (a wait
 // that is published before it is registered must not be ended from elsewhere). Of executors that have stopped: on any. One that
 // comes late, when the pool is another runtime's, does nothing.
@@ -413,6 +422,8 @@ void end_waits_here(void *argument) noexcept {
 } // namespace
 
 void Pool::end_all_waits() noexcept {
+    if (simulator() != nullptr)
+        return end_waits_simulated(*this);
     for (uint32_t i = 0, n = live(); i < n; ++i)
         if (at(i).note_ending_waits(true) && spawn_step(at(i), end_waits_here, &at(i), true) != MC_OK)
             (void)at(i).note_ending_waits(false); // without memory: next time

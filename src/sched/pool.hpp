@@ -108,6 +108,17 @@ public:
     uint64_t handle() const noexcept { return handle_.load(sync::relaxed); }
     void set_handle(uint64_t handle) noexcept { handle_.store(handle, sync::relaxed); }
 
+    // --- in simulation
+    // Its microthreads run: as the default runtime's always do.
+    bool runs_simulated() const noexcept { return runs_simulated_; }
+    void start_simulated() noexcept;
+    void stop_simulated() noexcept;
+    void count_end_in_simulation() noexcept {
+        simulated_ended_.store(simulated_ended_.load(sync::relaxed) + 1, sync::release); // see Executor::reap
+    }
+    // Something of it is runnable, or will be by itself.
+    bool moves_in_simulation(const Task &caller) noexcept;
+
     // --- ending
     // From now on nobody begins a microthread. Its executors' threads see it before they begin another turn.
     void close() noexcept { (void)sync::dekker_publish(closing_, uint32_t{1}); }
@@ -243,6 +254,8 @@ private:
     base::Spinlock quiet_lock_;
     WaitList quiet_list_; // guarded by quiet_lock_; asks: a Quiet
     sync::atomic<int64_t> coarse_now_{0};
+    sync::atomic<uint64_t> simulated_ended_{0};
+    bool runs_simulated_ = false; // the simulated thread
 };
 
 } // namespace mc::sched

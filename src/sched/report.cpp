@@ -111,7 +111,8 @@ bool report_task(const Task &task, TaskReport *report, bool with_stack) noexcept
         found.state = state_of(TaskWord::phase_of(word));
         if (Executor *executor = task.seen_executor.load(sync::acquire)) {
             found.executor = executor->index();
-            found.runtime = executor->pool().handle();
+            const Pool *home = peek(task.home);
+            found.runtime = home != nullptr ? home->handle() : executor->pool().handle();
         }
         if (found.state == TaskState::waiting)
             report_wait(task, found);
@@ -131,7 +132,7 @@ bool report_task(const Task &task, TaskReport *report, bool with_stack) noexcept
 bool stack_in_use(const Task &task, const Pool &pool, StackInUse *stack) noexcept {
     const Phase phase = TaskWord::phase_of(task.word.look());
     const Executor *executor = task.seen_executor.load(sync::acquire);
-    if (phase == Phase::idle || executor == nullptr || &executor->pool() != &pool || peek(task.kind) != Kind::fiber)
+    if (phase == Phase::idle || executor == nullptr || peek(task.home) != &pool || peek(task.kind) != Kind::fiber)
         return false;
     stack->low = phase == Phase::running || task.sp == nullptr ? task.stack.low() : task.sp;
     stack->high = task.stack.end();
@@ -184,6 +185,23 @@ const char *wait_text(WaitKind kind) noexcept {
 
 namespace {
 
+constexpr const char *deadlock_text = "deadlock: nothing is left that could end these waits";
+
+// A line of a report; that of a deadlock belongs to the record of a simulated run too. Out of line: its buffer is not on the stack
+// of those who only log.
+template <class... Values>
+__attribute__((noinline)) void tell_simulator(Simulator &simulation, const char *format, Values... values) noexcept {
+    char line[512];
+    std::snprintf(line, sizeof line, format, values...);
+    simulation.deadlocked(std::strcmp(line, deadlock_text) == 0, line);
+}
+
+template <class... Values> void say(int32_t level, int32_t code, const char *format, Values... values) noexcept {
+    base::log(level, code, format, values...);
+    if (Simulator *simulation = simulator(); simulation != nullptr && code == MC_E_DEADLOCK) [[unlikely]]
+        tell_simulator(*simulation, format, values...);
+}
+
 void name_task(char *buf, size_t size, Kind kind, uint64_t id, const char *name) noexcept {
     const char *what = kind == Kind::fiber ? "microthread" : kind == Kind::adopted ? "the owner" : "thread";
     if (kind == Kind::fiber)
@@ -198,27 +216,36 @@ void name_task(char *buf, size_t size, const Task &task) noexcept {
     name_task(buf, size, peek(task.kind), peek(task.id), name);
 }
 
+// Addresses differ from run to run, so a simulated one has numbers.
+void name_nameless(char (&buf)[64], const TaskReport &report) noexcept {
+    if (Simulator *simulation = simulator()) [[unlikely]]
+        std::snprintf(buf, sizeof buf, " %" PRIu64,
+                      simulation->number_of(reinterpret_cast<const void *>(report.object)));
+    else
+        std::snprintf(buf, sizeof buf, " %#" PRIx64, report.object);
+}
+
 void log_line(const TaskReport &report, int32_t level, int32_t code) noexcept {
     char who[80];
     char object[64] = "";
     char holder[112] = "";
     name_task(who, sizeof who, report.kind, report.id, report.name);
     if (report.state != TaskState::waiting) {
-        base::log(level, code, "%s %s on executor %" PRIu32, who,
-                  report.state == TaskState::running ? "runs" : "is runnable", report.executor);
+        say(level, code, "%s %s on executor %" PRIu32, who, report.state == TaskState::running ? "runs" : "is runnable",
+            report.executor);
         return;
     }
     if (report.object_name[0] != '\0')
         std::snprintf(object, sizeof object, " \"%s\"", report.object_name);
     else if (report.waits_for != WaitKind::sleep && report.waits_for != WaitKind::join)
-        std::snprintf(object, sizeof object, " %#" PRIx64, report.object);
+        name_nameless(object, report);
     if (report.holder != nullptr) {
         char name[80];
         name_task(name, sizeof name, report.holder_kind, report.holder_id, report.holder_name);
         std::snprintf(holder, sizeof holder, report.waits_for == WaitKind::join ? " %s" : ", held by %s", name);
     }
-    base::log(level, code, "%s waits %s%s%s, for %" PRId64 " ms", who, wait_text(report.waits_for), object, holder,
-              report.waited_ns / 1'000'000);
+    say(level, code, "%s waits %s%s%s, for %" PRId64 " ms", who, wait_text(report.waits_for), object, holder,
+        report.waited_ns / 1'000'000);
 }
 
 // Whom a task waits for: who holds it up.
@@ -259,7 +286,7 @@ void log_cycle(const Task *on_it) noexcept {
         name_task(who, sizeof who, *task);
         std::snprintf(line + length, sizeof line - length, "%s", who);
     }
-    base::log(MC_LOG_ERROR, MC_E_DEADLOCK, "%s", line);
+    say(MC_LOG_ERROR, MC_E_DEADLOCK, "%s", line);
 }
 
 template <class Wanted> void log_tasks(int32_t level, int32_t code, Wanted wanted) noexcept {
@@ -275,14 +302,14 @@ template <class Wanted> void log_tasks(int32_t level, int32_t code, Wanted wante
             ++left_out;
     });
     if (left_out != 0)
-        base::log(level, code, "and %" PRIu64 " more", left_out);
+        say(level, code, "and %" PRIu64 " more", left_out);
 }
 
 } // namespace
 
 void report_deadlock() noexcept {
     const Task *cycle = nullptr;
-    base::log(MC_LOG_ERROR, MC_E_DEADLOCK, "deadlock: nothing is left that could end these waits");
+    say(MC_LOG_ERROR, MC_E_DEADLOCK, "%s", deadlock_text);
     log_tasks(MC_LOG_ERROR, MC_E_DEADLOCK, [&](const TaskReport &report) {
         return report.state == TaskState::waiting && report.waits_for != WaitKind::quiescence;
     });

@@ -32,8 +32,10 @@ struct Registry {
     PoolOptions options;
     // 1 while a thread owns the first executor, or all have threads of their own; read without the mutex by take_over
     sync::atomic<uint32_t> owned{0};
-    bool ended = false;      // an executor's thread ended on a microthread's stack: the process is exiting
-    Task *foreign = nullptr; // list
+    bool had_owner = false;
+    bool simulates_many = false; // in simulation: executors have been asked for
+    bool ended = false;          // an executor's thread ended on a microthread's stack: the process is exiting
+    Task *foreign = nullptr;     // list
     uint32_t foreign_count = 0;
     bool hooked = false;
 };
@@ -148,12 +150,14 @@ ThreadContext *attach_owner(Task *known, int32_t *status) noexcept {
         return nullptr;
     }
     registry.owned.store(1, sync::relaxed); // relaxed: read under the mutex, or as a hint
+    registry.had_owner = true;
     return &registry.pool->first().thread();
 }
 
 void begin_foreign(ForeignThread &thread, Task &task) noexcept {
     std::snprintf(thread.reader.name, sizeof thread.reader.name, "thread %" PRIu32, sync::thread_number());
     task.kind = Kind::foreign;
+    task.home = nullptr;
     task.set_executor(nullptr);
     task.id = 0;
     task.idle_service.store(0, sync::relaxed);
@@ -243,6 +247,8 @@ void begin_anew() noexcept {
     registry.pool = nullptr;
     published.store(nullptr, sync::relaxed);
     registry.owned.store(0, sync::relaxed);
+    registry.had_owner = false;
+    registry.simulates_many = false;
     registry.ended = false;
     registry.foreign = nullptr;
     registry.foreign_count = 0;
@@ -275,10 +281,14 @@ Executor *default_executor() noexcept {
 }
 
 Pool &pool_of(const ThreadContext &thread) noexcept {
+    if (Pool *home = thread.running->home)
+        return *home;
     return thread.executor != nullptr ? thread.executor->pool() : *default_pool();
 }
 
 Executor &executor_in(Pool &pool, ThreadContext &thread) noexcept {
+    if (simulator() != nullptr)
+        return pool.runs_simulated() ? default_pool()->first() : pool.first();
     const bool ours = thread.executor != nullptr && &thread.executor->pool() == &pool;
     return ours ? *thread.executor : pool.any(thread.prng.next());
 }
@@ -296,6 +306,10 @@ ThreadContext *attach(int32_t *status) noexcept {
     hook_process();
     if (registry.ended) {
         *status = MC_E_SHUTDOWN;
+        return nullptr;
+    }
+    if (simulator() != nullptr && registry.had_owner) { // one thread, the first
+        *status = MC_E_SIM;
         return nullptr;
     }
     ThreadContext *thread =
@@ -384,12 +398,31 @@ int32_t give_up_ownership(ThreadContext &thread) noexcept {
 
 } // namespace
 
+namespace {
+
+// The owner stays what it is; what changes is what may come between its calls.
+int32_t start_simulated(const ThreadContext &thread, uint32_t n, const PoolOptions *options) noexcept {
+    sync::lock_guard guard(registry.mutex);
+    int32_t status = registry.simulates_many ? MC_E_BUSY : may_start(thread);
+    if (status == MC_OK && options != nullptr)
+        status = registry.pool->configure(*options);
+    if (status == MC_OK) {
+        registry.simulates_many = true;
+        simulator()->note_executors(n);
+    }
+    return status;
+}
+
+} // namespace
+
 int32_t start_executors(ThreadContext &thread, uint32_t n, const PoolOptions *options) noexcept {
     if (n > Pool::max_executors)
         return MC_E_LIMIT;
     if (thread.executor != nullptr && thread.executor->many())
         return MC_E_CONTEXT;
     sync::lock_guard lifecycle(registry.lifecycle);
+    if (simulator() != nullptr)
+        return start_simulated(thread, n, options);
     {
         sync::lock_guard guard(registry.mutex);
         if (options != nullptr)
@@ -414,11 +447,26 @@ int32_t start_executors(ThreadContext &thread, uint32_t n, const PoolOptions *op
     return status;
 }
 
+namespace {
+
+// False: on a microthread, in simulation.
+bool stop_simulated(const ThreadContext &thread) noexcept {
+    if (simulator() == nullptr)
+        return true;
+    if (thread.running != thread.executor->owner())
+        return false;
+    sync::lock_guard guard(registry.mutex);
+    registry.simulates_many = false;
+    return true;
+}
+
+} // namespace
+
 int32_t stop_executors(ThreadContext &thread) noexcept {
     if (thread.no_switch != 0 || thread.service) // inside tx: its call under way still uses this context
         return MC_E_CONTEXT;
     if (thread.executor != nullptr)
-        return thread.executor->many() ? MC_E_CONTEXT : MC_OK;
+        return thread.executor->many() || !stop_simulated(thread) ? MC_E_CONTEXT : MC_OK;
     sync::lock_guard lifecycle(registry.lifecycle);
     if (!registry.pool->many())
         return MC_OK;
@@ -431,6 +479,11 @@ int32_t stop_executors(ThreadContext &thread) noexcept {
     int32_t status = MC_OK;
     (void)become_owner(&thread, &status);
     return status;
+}
+
+bool simulates_many() noexcept {
+    sync::lock_guard guard(registry.mutex);
+    return registry.simulates_many;
 }
 
 int32_t sleep_until(ThreadContext &thread, int64_t deadline_ns, Scope *scope) noexcept {

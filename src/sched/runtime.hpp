@@ -83,6 +83,11 @@ int32_t start_executors(ThreadContext &thread, uint32_t n, const PoolOptions *op
 // none. MC_E_CONTEXT: on a microthread.
 int32_t stop_executors(ThreadContext &thread) noexcept;
 
+// In simulation: executors have been asked for, so csp_schedule waits for the microthreads' end.
+bool simulates_many() noexcept;
+// There: csp_schedule is about to return; reports the microthreads that would have kept it.
+void simulated_schedule_ended(Pool &pool) noexcept;
+
 // Held while executors of any runtime start or stop.
 sync::mutex &lifecycle_mutex() noexcept;
 // An executor's thread ended on a microthread's stack: the process is exiting.

@@ -150,6 +150,12 @@ int32_t start_runtime(const ThreadContext &thread, uint64_t handle) noexcept {
     if (runtime->state != State::created)
         return runtime->state == State::running ? MC_OK : MC_E_SHUTDOWN;
     uint32_t n = runtime->executors;
+    if (Simulator *simulation = simulator()) {
+        simulation->note_executors(n);
+        runtime->state = State::running;
+        pool.start_simulated();
+        return MC_OK;
+    }
     if (n == 0)
         n = std::min(base::usable_cpus(), Pool::max_executors);
     const int32_t status = pool.start(n);
@@ -168,6 +174,12 @@ int32_t add_executor(const ThreadContext &thread, uint64_t handle) noexcept {
         return MC_E_STALE;
     if (pool->closing())
         return MC_E_SHUTDOWN;
+    if (Simulator *simulation = simulator()) {
+        if (is_default(pool->handle()) ? !simulates_many() : !pool->runs_simulated())
+            return MC_E_CONTEXT;
+        simulation->note_executors(2);
+        return MC_OK;
+    }
     return pool->many() ? pool->add_executor() : MC_E_CONTEXT;
 }
 
@@ -180,7 +192,11 @@ int32_t begin_closing(Runtime &runtime) noexcept {
     Pool &pool = *runtime.pool.load(sync::relaxed);
     pool.close(); // before the count: what is admitted is counted
     if (runtime.state == State::created && pool.microthreads() != 0) {
-        const int32_t status = pool.start(1);
+        int32_t status = MC_OK;
+        if (simulator() != nullptr)
+            pool.start_simulated();
+        else
+            status = pool.start(1);
         if (status != MC_OK) {
             pool.reopen();
             return status;
@@ -194,9 +210,26 @@ int32_t begin_closing(Runtime &runtime) noexcept {
     return MC_OK;
 }
 
+// The default runtime in single-processor mode, or any in simulation: the owner runs what is left.
+int32_t end_alone(ThreadContext &thread, Pool &pool, int64_t deadline_ns) noexcept {
+    while (pool.microthreads() != 0) {
+        if (deadline_ns != MC_FOREVER && sync::now_ns() >= deadline_ns)
+            return MC_E_TIMEDOUT;
+        pool.end_all_waits();
+        const int64_t pause_ends_ns = std::min(deadline_ns, sync::now_ns() + first_pause_ns);
+        // They run, and what only a blocking call will end goes on.
+        const int32_t status = sleep_until(thread, pause_ends_ns, nullptr);
+        if (status != MC_E_TIMEDOUT)
+            return status;
+    }
+    return MC_OK;
+}
+
 // All waits end, again and again, until nothing is left: who goes on to wait is told anew.
 // Somebody else may be faster, and the pool another runtime's by then.
 int32_t end_microthreads(ThreadContext &thread, Pool &pool, uint64_t handle, int64_t deadline_ns) noexcept {
+    if (simulator() != nullptr)
+        return end_alone(thread, pool, deadline_ns);
     int64_t pause_ns = first_pause_ns;
     for (ThreadContext *here = &thread;; here = &here_now()) {
         if (!runtime_is(pool, handle) || !pool.closing() || pool.microthreads() == 0)
@@ -211,21 +244,6 @@ int32_t end_microthreads(ThreadContext &thread, Pool &pool, uint64_t handle, int
             return status;
         pause_ns = std::min(2 * pause_ns, last_pause_ns);
     }
-}
-
-// The default runtime, in single-processor mode: its owner runs what is left.
-int32_t end_alone(ThreadContext &thread, Pool &pool, int64_t deadline_ns) noexcept {
-    while (pool.microthreads() != 0) {
-        if (deadline_ns != MC_FOREVER && sync::now_ns() >= deadline_ns)
-            return MC_E_TIMEDOUT;
-        pool.end_all_waits();
-        const int64_t pause_ends_ns = std::min(deadline_ns, sync::now_ns() + first_pause_ns);
-        // They run, and what only a blocking call will end goes on.
-        const int32_t status = sleep_until(thread, pause_ends_ns, nullptr);
-        if (status != MC_E_TIMEDOUT)
-            return status;
-    }
-    return MC_OK;
 }
 
 // Nothing is left in it. One at a time; those that wait find it reopened, or stop it again.
@@ -293,7 +311,10 @@ int32_t stop_runtime(Runtime &runtime, int64_t deadline_ns) noexcept {
         base::log(MC_LOG_ERROR, MC_E_TIMEDOUT, "a thread of a runtime's blocking calls has not ended in time");
         return MC_E_TIMEDOUT;
     }
-    pool.stop();
+    if (simulator() != nullptr)
+        pool.stop_simulated();
+    else
+        pool.stop();
     runtime.state = State::stopped;
     return MC_OK;
 }
@@ -411,6 +432,25 @@ int32_t run_until_quiescent(ThreadContext &thread, Pool &pool, int64_t deadline_
     return MC_E_DEADLOCK;
 }
 
+// In simulation, by any task but the runtime's own: the others run.
+int32_t wait_simulated(ThreadContext &thread, Pool &pool, int64_t deadline_ns) noexcept {
+    Task &caller = *thread.running;
+    if (thread.no_switch != 0 || caller.home == &pool)
+        return MC_E_CONTEXT;
+    if (!pool.runs_simulated() && !is_default(pool.handle())) // nothing of it moves before it is started
+        return pool.microthreads() == 0 ? MC_OK : MC_E_CONTEXT;
+    Executor &executor = *thread.executor;
+    while (pool.moves_in_simulation(caller)) {
+        if (deadline_ns != MC_FOREVER && sync::now_ns() >= deadline_ns)
+            return MC_E_TIMEDOUT;
+        (void)executor.run_once(deadline_ns);
+    }
+    if (pool.microthreads() == 0 || caller.kind == Kind::fiber || !executor.runs_alone())
+        return MC_OK;
+    report_deadlock();
+    return MC_E_DEADLOCK;
+}
+
 int32_t wait_until_quiescent(ThreadContext &thread, Pool &pool, int64_t deadline_ns) noexcept {
     if (thread.executor != nullptr && &thread.executor->pool() == &pool)
         return MC_E_CONTEXT;
@@ -430,6 +470,8 @@ int32_t wait_quiescent(ThreadContext &thread, uint64_t handle, int64_t deadline_
     Pool *pool = find_pool(thread, handle);
     if (pool == nullptr)
         return MC_E_STALE;
+    if (simulator() != nullptr)
+        return wait_simulated(thread, *pool, deadline_ns);
     return pool->many() ? wait_until_quiescent(thread, *pool, deadline_ns)
                         : run_until_quiescent(thread, *pool, deadline_ns);
 }

@@ -3,8 +3,11 @@
 #include "base/guarded.hpp"
 #include "sched/group.hpp"
 #include "sched/runtimes.hpp"
+#include "sched/simulation.hpp"
+#include "sched/switch.hpp"
 #include "sched/task_state.hpp"
 
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
@@ -13,6 +16,8 @@
 
 namespace mc::sched {
 namespace {
+
+constexpr uint64_t simulated_stack_bytes = 65'536; // the simulator runs there, and may have to say what is wrong
 
 sync::atomic<uint64_t> next_id{1};
 
@@ -93,6 +98,8 @@ void fiber_entry(fiber::Context *previous) noexcept {
         end_task_state(task);
         end_all_readings(task.executor->thread()); // of drops
     }
+    if (Simulator *simulation = simulator()) [[unlikely]]
+        simulation->told(SimEvent::end, &task, nullptr, nullptr, result);
     publish_result(task, result);
     if (task.group != nullptr) [[unlikely]]
         child_ended(*std::exchange(task.group, nullptr), result);
@@ -151,11 +158,13 @@ struct JoinParking : Parking {
 };
 
 // Under the task's join_lock, which it gives back. MC_OK: woken by the end, look again.
-int32_t wait_for_end(ThreadContext &thread, Task &task, int64_t deadline_ns, Scope *scope) noexcept {
+int32_t wait_for_end(ThreadContext &thread, Task &task, int64_t deadline_ns, Scope *scope,
+                     bool may_be_cancelled) noexcept {
     JoinParking parking(JoinParking::commit_join, deadline_ns, scope);
     parking.waits_for = WaitsFor(WaitKind::join, &task);
     parking.joined = &task;
     parking.one_lock = true;
+    parking.may_be_cancelled = may_be_cancelled;
     const WakeReason reason = park(thread, parking);
     if (reason == WakeReason::ready)
         return parking.task->wake_value;
@@ -163,6 +172,33 @@ int32_t wait_for_end(ThreadContext &thread, Task &task, int64_t deadline_ns, Sco
     if (parking.wait.linked())
         task.joiners.remove(&parking.wait);
     return status_of(reason);
+}
+
+int32_t join_task(mc_task_t handle, int64_t deadline_ns, int32_t *result, Scope *scope,
+                  bool may_be_cancelled) noexcept {
+    for (;;) {
+        ThreadContext &thread = here_now(); // another thread's after a wait, perhaps
+        Task *task = lock_resolved(handle);
+        if (task == nullptr)
+            return MC_E_STALE;
+        if ((task->ended & end_result) != 0) {
+            if (result != nullptr)
+                *result = task->result;
+            consume(*task);
+            return MC_OK;
+        }
+        const bool late = deadline_ns != MC_FOREVER && deadline_ns <= sync::now_ns();
+        int32_t refused = late ? MC_E_TIMEDOUT : may_block(thread);
+        if (task == thread.running)
+            refused = MC_E_DEADLOCK;
+        if (refused != MC_OK) {
+            task->join_lock.unlock();
+            return refused;
+        }
+        const int32_t status = wait_for_end(thread, *task, deadline_ns, scope, may_be_cancelled);
+        if (status != MC_OK)
+            return status;
+    }
 }
 
 } // namespace
@@ -184,23 +220,26 @@ void task_left(Task &task, TaskSlab::Cache *cache) noexcept {
 
 int32_t spawn(ThreadContext *thread, Executor &executor, const SpawnRequest &request) noexcept {
     const bool here = thread != nullptr && thread->executor == &executor;
-    Pool &pool = executor.pool();
+    const bool admitted = !here || executor.simulated(); // there the executor counts for no pool
+    Pool &pool = request.pool != nullptr ? *request.pool : executor.pool();
     // Our own are counted when they begin: the caller, who lives, keeps the count above 0.
-    if (here ? pool.closing() : !pool.admit_from_outside())
+    if (admitted ? !pool.admit_from_outside() : pool.closing())
         return MC_E_SHUTDOWN;
     if (!runtime_is(pool, request.runtime)) { // it was destroyed before we were admitted
-        if (!here)
+        if (admitted)
             pool.withdraw_from_outside();
         return MC_E_STALE;
     }
     Task *task = here ? task_slab().acquire(executor.task_cache()) : task_slab().acquire();
     if (task == nullptr) {
-        if (!here)
+        if (admitted)
             pool.withdraw_from_outside();
         return MC_E_NOMEM;
     }
     int32_t status = MC_OK;
-    const uint64_t stack_size = request.stack_size != 0 ? request.stack_size : pool.options().stack_size;
+    uint64_t stack_size = request.stack_size != 0 ? request.stack_size : pool.options().stack_size;
+    if (simulator() != nullptr) [[unlikely]]
+        stack_size = std::max(stack_size, simulated_stack_bytes);
     if (request.group != nullptr && !begin_inside(*task, *request.group->scope))
         status = MC_E_NOMEM;
     else
@@ -209,7 +248,7 @@ int32_t spawn(ThreadContext *thread, Executor &executor, const SpawnRequest &req
     if (status != MC_OK) {
         leave_all_scopes(*task);
         free_slot(*task, here ? &executor.task_cache() : nullptr);
-        if (!here)
+        if (admitted)
             pool.withdraw_from_outside();
         return status;
     }
@@ -218,6 +257,8 @@ int32_t spawn(ThreadContext *thread, Executor &executor, const SpawnRequest &req
     fiber::context_make(task->context(), task->stack, fiber_entry);
     task->kind = Kind::fiber;
     task->set_executor(&executor);
+    task->home = &pool;
+    task->for_simulator = 0;
     task->returning = request.returning;
     task->plain = request.plain;
     task->argument = request.argument;
@@ -232,14 +273,18 @@ int32_t spawn(ThreadContext *thread, Executor &executor, const SpawnRequest &req
     set_name(*task, request.name);
     if (request.handle != nullptr)
         *request.handle = issue_handle(task, base::HandleKind::task);
-    if (here)
+    if (!admitted)
         executor.count_begun();
+    if (Simulator *simulation = simulator()) [[unlikely]]
+        simulation->told_spawn(thread->running, *task);
     if (!here || !request.run_at_once || thread->no_switch != 0) {
         task->word.make_runnable();
         executor.enqueue(task);
     } else {
         executor.run_new(task);
     }
+    if (thread != nullptr)
+        let_others(*thread);
     return MC_OK;
 }
 
@@ -249,6 +294,7 @@ int32_t spawn_step(Executor &executor, void (*run)(void *), void *argument, bool
     if (task == nullptr)
         return MC_E_NOMEM;
     task->kind = Kind::step;
+    task->home = nullptr;
     task->pinned = pinned;
     task->set_executor(&executor);
     task->plain = run;
@@ -261,29 +307,31 @@ int32_t spawn_step(Executor &executor, void (*run)(void *), void *argument, bool
 }
 
 int32_t join(mc_task_t handle, int64_t deadline_ns, int32_t *result, Scope *scope) noexcept {
-    for (;;) {
-        ThreadContext &thread = here_now(); // another thread's after a wait, perhaps
-        Task *task = lock_resolved(handle);
-        if (task == nullptr)
-            return MC_E_STALE;
-        if ((task->ended & end_result) != 0) {
-            if (result != nullptr)
-                *result = task->result;
-            consume(*task);
-            return MC_OK;
-        }
-        const bool late = deadline_ns != MC_FOREVER && deadline_ns <= sync::now_ns();
-        int32_t refused = late ? MC_E_TIMEDOUT : may_block(thread);
-        if (task == thread.running)
-            refused = MC_E_DEADLOCK;
-        if (refused != MC_OK) {
-            task->join_lock.unlock();
-            return refused;
-        }
-        const int32_t status = wait_for_end(thread, *task, deadline_ns, scope);
-        if (status != MC_OK)
-            return status;
-    }
+    return join_task(handle, deadline_ns, result, scope, true);
+}
+
+// By a microthread with a stack for native code. Like a call on a thread, it can not be left once it has begun.
+int32_t call_in_simulation(ThreadContext &thread, int32_t (*fn)(void *), void *user, int32_t *result) noexcept {
+    mc_task_t handle = 0;
+    SpawnRequest request;
+    request.returning = fn;
+    request.argument = user;
+    request.stack_size = uint64_t{1} << 20;
+    request.name = "blocking call";
+    request.pool = &pool_of(thread);
+    request.handle = &handle;
+    int32_t status = spawn(&thread, *thread.executor, request);
+    if (status != MC_OK)
+        return status;
+    int32_t value = MC_OK;
+    do
+        status = join_task(handle, MC_FOREVER, &value, nullptr, false);
+    while (status == MC_E_SHUTDOWN);
+    if (status == MC_OK && value == MC_E_CRASHED)
+        return MC_E_CRASHED;
+    if (status == MC_OK && result != nullptr)
+        *result = value;
+    return status;
 }
 
 int32_t detach(mc_task_t handle) noexcept {

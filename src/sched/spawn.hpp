@@ -19,6 +19,7 @@ struct SpawnRequest {
     bool pinned = false;        // stays with the executor that it is given to
     Priority priority = Priority::normal;
     Group *group = nullptr;      // of which it is a child, and counted already
+    Pool *pool = nullptr;        // null: the executor's
     uint64_t runtime = 0;        // that the caller named; 0: none
     mc_task_t *handle = nullptr; // null: detached
 };
@@ -32,6 +33,8 @@ int32_t spawn_step(Executor &executor, void (*run)(void *), void *argument, bool
 // For a thread that has been attached; as mc_join.
 int32_t join(mc_task_t handle, int64_t deadline_ns, int32_t *result, Scope *scope) noexcept;
 int32_t detach(mc_task_t handle) noexcept;
+// A blocking call in simulation: of a task of the simulated thread.
+int32_t call_in_simulation(ThreadContext &thread, int32_t (*fn)(void *), void *user, int32_t *result) noexcept;
 mc_task_t handle_of(const Task &task) noexcept; // 0 when it has none
 
 void set_name(Task &task, const char *name) noexcept; // null clears; cut to 31 bytes

@@ -110,8 +110,8 @@ inline void Executor::push_next(Task *task) noexcept {
 
 // A step's turn is the idle context's: that is the stack it runs on.
 inline Task *Executor::next_task() noexcept {
-    if (many_)
-        return next_of_many();
+    if (!alone_)
+        return many_ ? next_of_many() : next_simulated();
     Task *head = queue_.head();
     if (head == nullptr || head->kind == Kind::step) [[unlikely]]
         return idle_;
@@ -171,7 +171,7 @@ inline void wake_from(ThreadContext *thread, Task *task, TaskWord::Claim claim) 
 __attribute__((always_inline)) inline void wake_handing_over(ThreadContext &thread, Task *task,
                                                              TaskWord::Claim claim) noexcept {
     Executor *executor = thread.executor;
-    if (executor == nullptr || executor->many() || task->executor != executor || thread.no_switch != 0 ||
+    if (executor == nullptr || !executor->alone() || task->executor != executor || thread.no_switch != 0 ||
         claim != TaskWord::Claim::parked) [[unlikely]]
         return wake_from(&thread, task, claim);
     task->word.hand_over();
@@ -194,6 +194,23 @@ inline void yield(ThreadContext &thread) noexcept {
 ThreadContext *quantum_over(ThreadContext *thread) noexcept;
 inline ThreadContext *spend(ThreadContext *thread) noexcept {
     return --thread->reductions == 0 ? quantum_over(thread) : thread;
+}
+
+// In simulation another task may go on: after a call that let others go on, and, where several executors are simulated, before
+// one that never waits. There every context has one reduction left; elsewhere one that has looks once more, and goes on.
+void simulate_call(ThreadContext &thread) noexcept;
+void simulate_call_that_never_waits(ThreadContext &thread) noexcept;
+inline void let_others(ThreadContext &thread) noexcept {
+    if (thread.reductions == 1) [[unlikely]]
+        simulate_call(thread);
+}
+// What a call of the library begins with. Returns the context of the thread that the caller runs on afterwards.
+inline ThreadContext *begin_call(ThreadContext *thread, bool may_wait) noexcept {
+    if (may_wait)
+        return spend(thread);
+    if (thread->reductions == 1) [[unlikely]]
+        simulate_call_that_never_waits(*thread);
+    return thread;
 }
 
 } // namespace mc::sched

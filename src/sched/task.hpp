@@ -116,6 +116,9 @@ struct Task : base::SlabItem<Task>, base::HandleItem, fiber::Context, Timer {
     Executor *executor = nullptr;
     uint32_t reductions = 0; // left of its quantum while it does not run; likewise
     Scope *scope = nullptr;  // the task only: cancels its waits; null for none
+    // Whose microthread it is; immutable from spawn to end. In simulation one executor runs those of all runtimes. Null: of who owns
+    // a thread.
+    Pool *home = nullptr;
     // Where that quantum began, once it has had one on a wheel: executor, and position of its wheel; likewise.
     Executor *quantum_of = nullptr;
     uint64_t quantum_from = 0;
@@ -132,7 +135,8 @@ struct Task : base::SlabItem<Task>, base::HandleItem, fiber::Context, Timer {
     void (*plain)(void *) = nullptr;
     void *argument = nullptr;
 
-    uint64_t id = 0; // creation ordinal; immutable from spawn to end
+    uint64_t id = 0;            // creation ordinal; immutable from spawn to end
+    uint64_t for_simulator = 0; // its own; 0 at spawn
 
     // the task only, and whoever makes or ends it; seen to by end_task_state (task_state.hpp)
     ScopeEntry *entries = nullptr; // the scopes that it has entered, innermost first
@@ -175,7 +179,8 @@ TaskSlab &task_slab() noexcept;
 template <class Look> void for_each_task(Look look) noexcept {
     const uint32_t carved = task_slab().carved();
     for (uint32_t i = 0; i < carved; ++i)
-        look(*task_slab().at(i));
+        if (Task *task = task_slab().at(i))
+            look(*task);
 }
 
 } // namespace mc::sched

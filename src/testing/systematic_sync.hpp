@@ -147,6 +147,7 @@ inline void futex_wake(atomic<std::uint32_t> &word, int count) {
 inline void cpu_relax() { sys::running() ? sys::relax(false) : os::cpu_relax(); }
 inline void thread_yield() { sys::running() ? sys::relax(true) : os::thread_yield(); }
 inline std::int64_t now_ns() { return sys::running() ? sys::now_ns() : os::now_ns(); }
+inline void set_virtual_now(std::int64_t ns) { os::set_virtual_now(ns); }
 inline std::uint32_t cpu_count() { return sys::running() ? 2 : os::cpu_count(); }
 inline std::uint32_t thread_number() { return os::thread_number(); }
 inline std::uint32_t thread_count() { return sys::running() ? sys::thread_count() : os::thread_count(); }

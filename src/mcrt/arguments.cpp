@@ -1,0 +1,220 @@
+#include "mcrt/arguments.hpp"
+
+#include "mcrt/stop.hpp"
+
+#include <mc/base.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <iostream>
+#include <sched.h>
+
+namespace mc::mcrt {
+namespace {
+
+constexpr uint64_t most_depth = 100;
+constexpr unsigned most_jobs = 1024;
+constexpr double most_seconds = 1e6;
+
+constexpr const char *main_examples =
+    "A program that uses libmcrt runs under a seed when MCRT_SEED is set: `mcrt explore` looks for a seed that fails.\n"
+    "\n"
+    "  mcrt explore ./app --seeds 10000     looks for a failure, and makes its schedule short\n"
+    "  mcrt replay mcrt-out/failure.json    runs it again\n"
+    "  mcrt COMMAND --help                  says more\n";
+
+constexpr const char *explore_examples =
+    "Options stand before PROGRAM or after it. What stands after it and is none of these, and everything behind --, is "
+    "the\n"
+    "program's.\n"
+    "\n"
+    "  mcrt explore ./app --seeds 10000                    seeds 1 to 10000\n"
+    "  mcrt explore --policy pct:4 --jobs 2 ./app input    another policy; input is the program's\n"
+    "  mcrt explore --seeds 50 -- ./app --seeds 7          the second --seeds is the program's\n"
+    "  mcrt explore ./app --policy exhaustive:1            every schedule with at most one preemption\n"
+    "  mcrt explore ./app --oracles ledger,tasks           a message or a microthread that is left is a failure\n"
+    "\n"
+    "A run fails that ends with another status than 0 or by a signal, that says so (mc_sim_fail), in which a deadlock "
+    "is reported\n"
+    "or an oracle does not hold, or that takes too long. Exit status: 0 none failed, 1 one failed, 2 the program can "
+    "not be\n"
+    "explored, 3 two runs of one seed differed.\n";
+
+constexpr const char *replay_examples =
+    "  mcrt replay mcrt-out/failure.json                   in the foreground\n"
+    "  mcrt replay mcrt-out/failure.json --gdb             under a debugger: break, run\n"
+    "  mcrt replay mcrt-out/failure.json --record again    and then: mcrt draw again\n"
+    "\n"
+    "Exit status: the program's; 128 and the signal's number when one ended it.\n";
+
+constexpr const char *draw_examples =
+    "  MCRT_SEED=7 MCRT_RECORD=run ./app\n"
+    "  mcrt draw run                                       the message sequence as text\n"
+    "  mcrt draw run --svg run.svg                         as a picture\n";
+
+// The usage line as it is written for each command; CLI11's own can not say what is told apart by us.
+class Help : public CLI::Formatter {
+public:
+    explicit Help(std::string usage) : usage_(std::move(usage)) { column_width(28); }
+    std::string make_usage(const CLI::App *, std::string) const override { return "Usage: " + usage_ + "\n"; }
+    std::string make_option_opts(const CLI::Option *option) const override {
+        return option->get_expected_max() == 0 ? "" : " " + option->get_type_name();
+    }
+
+private:
+    const std::string usage_;
+};
+
+void set_help(CLI::App *app, const char *usage, const char *examples) {
+    app->formatter(std::make_shared<Help>(usage));
+    app->footer(examples);
+}
+
+// --- values ---
+
+bool read_number(std::string_view text, uint64_t *out) {
+    const std::from_chars_result result = std::from_chars(text.data(), text.data() + text.size(), *out);
+    return result.ec == std::errc() && result.ptr == text.data() + text.size();
+}
+
+// "NAME" or "NAME:NUMBER".
+bool read_numbered(const std::string &text, const std::string &name, uint64_t *number) {
+    return text == name ||
+           (text.starts_with(name + ":") && read_number(std::string_view(text).substr(name.size() + 1), number));
+}
+
+std::string check_policy(const std::string &text) {
+    uint64_t number = 0;
+    if (text == "random" || text == "mix" || read_numbered(text, "exhaustive", &number))
+        return "";
+    if (text != "pct" && read_numbered(text, "pct", &number) && number >= 1 && number <= most_depth)
+        return "";
+    return "random, pct:D with D from 1 to 100, mix, exhaustive or exhaustive:P, not " + text;
+}
+
+// Without its bounds in the help: they are wide enough.
+template <class Number> CLI::Validator between(Number least, Number most) {
+    return CLI::Range(least, most).description("");
+}
+
+unsigned usable_processors() {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    if (sched_getaffinity(0, sizeof set, &set) != 0)
+        return 1;
+    return static_cast<unsigned>(std::max(CPU_COUNT(&set), 1));
+}
+
+void set_policy(ExploreOptions *options) {
+    uint64_t preemptions = 2;
+    if (read_numbered(options->policy, "exhaustive", &preemptions))
+        options->preemptions = preemptions;
+}
+
+// --- commands ---
+
+void add_explore(CLI::App *explore, ExploreOptions *options) {
+    options->jobs = usable_processors();
+    set_help(explore, "mcrt explore PROGRAM [ARGUMENT...] [OPTIONS]", explore_examples);
+    explore->add_option("--seeds", options->seeds, "how many runs at most; 1000")
+        ->type_name("N")
+        ->check(between<uint64_t>(1, UINT64_MAX));
+    explore->add_option("--first-seed", options->first_seed, "where to begin; 1")->type_name("N");
+    explore
+        ->add_option("--policy", options->policy,
+                     "random, pct:D, mix (the usual), or exhaustive[:P]: all schedules with at most P (2) preemptions")
+        ->type_name("POLICY")
+        ->check(check_policy, "");
+    explore->add_option("--jobs", options->jobs, "how many runs at once; one for each processor")
+        ->type_name("J")
+        ->check(between(1U, most_jobs));
+    explore->add_option("--timeout", options->timeout_s, "real seconds that a run may take; 10")
+        ->type_name("S")
+        ->check(between(0.01, most_seconds));
+    explore
+        ->add_option("--max-delay", options->max_delay_ms,
+                     "virtual milliseconds that time may jump past runnable tasks; 100")
+        ->type_name("MS")
+        ->envname("MCRT_SIM_DELAY_MS");
+    explore->add_option("--oracles", options->oracles, "of ledger, fifo, tasks, wait and wait:BOUND, see mc/sim.h")
+        ->type_name("LIST")
+        ->envname("MCRT_ORACLES");
+    explore->add_option("--out", options->out, "directory for what is found; mcrt-out")->type_name("DIR");
+    explore->add_flag("--keep-output", options->keep_output, "what each run prints, in DIR/output");
+    explore->add_flag_callback(
+        "--no-shrink", [options] { options->shrink = false; }, "leave a failing schedule as long as it is");
+    explore->add_option("--shrink-runs", options->shrink_runs, "how many runs that may take; 2000")->type_name("N");
+    explore->add_option("--shrink-time", options->shrink_s, "and how many seconds; 30")
+        ->type_name("S")
+        ->check(between(0.0, most_seconds));
+}
+
+void add_replay(CLI::App *replay, ReplayOptions *options) {
+    set_help(replay, "mcrt replay FAILURE.json [OPTIONS]", replay_examples);
+    replay->add_option("FAILURE", options->failure, "as explore wrote it")->required()->type_name("");
+    replay->add_flag("--gdb", options->gdb, "under gdb");
+    replay->add_option("--record", options->record, "keep a recording of it")->type_name("FILE");
+    replay->add_flag("--schedule-only", options->schedule_only,
+                     "by seed and schedule also where only seed and policy are known to fail");
+}
+
+void add_draw(CLI::App *draw, DrawOptions *options) {
+    set_help(draw, "mcrt draw RECORDING [OPTIONS]", draw_examples);
+    draw->add_option("RECORDING", options->recording, "as MCRT_RECORD made it")->required()->type_name("");
+    draw->add_option("--svg", options->svg, "a picture; - is standard output")->type_name("FILE");
+    draw->add_flag("--text", options->text, "text, the usual, also when there is a picture");
+}
+
+// The program's part is not shown to CLI11, which would take "[a,b]" apart.
+Split split_for(CLI::App *explore, const std::vector<std::string> &arguments) {
+    return split(arguments, [explore](const std::string &name) {
+        const CLI::Option *option = explore->get_option_no_throw(name);
+        return option == nullptr ? -1 : std::min(option->get_expected_max(), 1);
+    });
+}
+
+} // namespace
+
+std::optional<Arguments> read_arguments(int argc, const char *const *argv, int *status) {
+    ExploreOptions explore_options;
+    ReplayOptions replay_options;
+    DrawOptions draw_options;
+    CLI::App app("Explores, replays and draws simulated runs of programs that use libmcrt.");
+    set_help(&app, "mcrt COMMAND", main_examples);
+    app.set_version_flag("--version",
+                         "mcrt " + std::to_string(MC_VERSION_MAJOR) + "." + std::to_string(MC_VERSION_MINOR));
+    app.require_subcommand(1);
+    CLI::App *explore = app.add_subcommand("explore", "Looks for a seed or a schedule that fails.");
+    CLI::App *replay = app.add_subcommand("replay", "Runs a failure again.");
+    CLI::App *draw = app.add_subcommand("draw", "Draws a recording.");
+    add_explore(explore, &explore_options);
+    add_replay(replay, &replay_options);
+    add_draw(draw, &draw_options);
+
+    std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+    if (!arguments.empty() && arguments[0] == "explore") {
+        Split parts = split_for(explore, {arguments.begin() + 1, arguments.end()});
+        explore_options.program = std::move(parts.program);
+        parts.own.insert(parts.own.begin(), "explore");
+        arguments = std::move(parts.own);
+    }
+    try {
+        std::reverse(arguments.begin(), arguments.end()); // as CLI11 wants them
+        app.parse(std::move(arguments));
+        if (explore->parsed() && explore_options.program.empty())
+            throw CLI::RequiredError("PROGRAM");
+    } catch (const CLI::ParseError &error) {
+        *status = app.exit(error) == 0 ? status_fine : status_usage;
+        return std::nullopt;
+    }
+    if (replay->parsed())
+        return replay_options;
+    if (draw->parsed())
+        return draw_options;
+    set_policy(&explore_options);
+    return explore_options;
+}
+
+} // namespace mc::mcrt

@@ -1,0 +1,15 @@
+// The message sequence of a recording as text: a line for each event that matters, and how it ended. Pure.
+#pragma once
+
+#include "mcrt/recording.hpp"
+
+#include <string>
+#include <vector>
+
+namespace mc::mcrt {
+
+// Columns: event, time, task, what; a star before each preemption, with the number of the choice that made it. The first line names
+// the columns. The last say how the run failed, if it did.
+std::vector<std::string> sequence_of(const Recording &recording, const std::string &wrong);
+
+} // namespace mc::mcrt

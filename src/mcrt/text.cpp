@@ -1,0 +1,132 @@
+#include "mcrt/text.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdio>
+
+namespace mc::mcrt {
+namespace {
+
+constexpr std::string_view replacement = "\xef\xbf\xbd"; // U+FFFD
+
+bool continues(unsigned char byte) { return (byte & 0xc0) == 0x80; }
+
+// The length of the sequence that text begins with, or 0: it is none that RFC 3629 allows, or a control character.
+size_t sequence(std::string_view text) {
+    const auto at = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+    const unsigned first = at(0);
+    const size_t length = first < 0x20 || first == 0x7f ? 0
+                          : first < 0x80                ? 1
+                          : first < 0xc2                ? 0
+                          : first < 0xe0                ? 2
+                          : first < 0xf0                ? 3
+                          : first < 0xf5                ? 4
+                                                        : 0;
+    if (length > text.size())
+        return 0;
+    for (size_t i = 1; i < length; ++i)
+        if (!continues(at(i)))
+            return 0;
+    if (length < 2)
+        return length;
+    const unsigned second = at(1);
+    const bool overlong = (first == 0xe0 && second < 0xa0) || (first == 0xf0 && second < 0x90);
+    const bool outside = (first == 0xed && second > 0x9f) || (first == 0xf4 && second > 0x8f);
+    const bool control = first == 0xc2 && second < 0xa0; // C1, which XML discourages and terminals obey
+    const bool nothing = first == 0xef && second == 0xbf && at(2) >= 0xbe; // U+FFFE and U+FFFF, which XML forbids
+    return overlong || outside || control || nothing ? 0 : length;
+}
+
+bool is_plain(char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+           std::string_view("_-./:,@%+=").find(c) != std::string_view::npos;
+}
+
+} // namespace
+
+std::string clean(std::string_view text, Lines lines) {
+    std::string out;
+    while (!text.empty()) {
+        const bool kept = lines == Lines::keep && (text[0] == '\n' || text[0] == '\t');
+        const size_t length = kept ? 1 : sequence(text);
+        out += length == 0 ? replacement : text.substr(0, length);
+        text.remove_prefix(std::max<size_t>(length, 1));
+    }
+    return out;
+}
+
+size_t width_of(std::string_view text) {
+    return static_cast<size_t>(
+        std::count_if(text.begin(), text.end(), [](char c) { return !continues(static_cast<unsigned char>(c)); }));
+}
+
+std::string shortened(const std::string &text, size_t most) {
+    if (width_of(text) <= most)
+        return text;
+    if (most == 0)
+        return "";
+    size_t end = 0;
+    for (size_t characters = 0; characters < most; ++end)
+        if (!continues(static_cast<unsigned char>(text[end])))
+            ++characters;
+    return text.substr(0, end - 1) + "\xe2\x80\xa6";
+}
+
+std::string quoted(const std::string &word) {
+    if (!word.empty() && std::all_of(word.begin(), word.end(), is_plain))
+        return word;
+    std::string out = "'";
+    for (const char c : word)
+        out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    return out + "'";
+}
+
+std::string quoted(const std::vector<std::string> &words) {
+    std::string out;
+    for (const std::string &word : words)
+        out += (out.empty() ? "" : " ") + quoted(word);
+    return out;
+}
+
+std::string without_numbers(std::string_view text) {
+    const auto digit = [&](size_t i) {
+        return i < text.size() && std::isdigit(static_cast<unsigned char>(text[i])) != 0;
+    };
+    const auto hex = [&](size_t i) {
+        return i < text.size() && std::isxdigit(static_cast<unsigned char>(text[i])) != 0;
+    };
+    std::string out;
+    for (size_t i = 0; i < text.size();) {
+        if (!digit(i)) {
+            out += text[i++];
+            continue;
+        }
+        out += '#';
+        if (text[i] == '0' && i + 1 < text.size() && text[i + 1] == 'x' && hex(i + 2))
+            for (i += 2; hex(i);)
+                ++i;
+        else
+            while (digit(i))
+                ++i;
+    }
+    return out;
+}
+
+std::string grouped(uint64_t number) {
+    std::string text = std::to_string(number);
+    for (size_t at = text.size(); at > 3;)
+        text.insert(at -= 3, ",");
+    return text;
+}
+
+std::string counted(uint64_t number, std::string_view noun) {
+    return grouped(number) + " " + std::string(noun) + (number == 1 ? "" : "s");
+}
+
+std::string seconds(double value) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.1f s", value);
+    return text;
+}
+
+} // namespace mc::mcrt

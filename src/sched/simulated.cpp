@@ -1,0 +1,134 @@
+// An executor in simulation: as alone (executor.cpp), but each turn is the simulator's choice. What runs is queued, as there; what
+// the simulator picks is marked as running and jumped to. Time jumps and steps are for the idle context, since locks may be held
+// where a choice is made.
+#include "base/guarded.hpp"
+#include "sched/pool.hpp"
+#include "sched/report.hpp"
+#include "sched/runtime.hpp"
+#include "sched/switch.hpp"
+
+namespace mc::sched {
+
+// Where to jump to: the task, or the idle context for what only that can do.
+Task *Executor::begin_simulated(Task *chosen) noexcept {
+    lets_time_jump_ = chosen == nullptr && !queue_.empty(); // else what is left to be done comes before any deadline
+    jump_to_ns_ = timers_.earliest();
+    if (chosen == nullptr)
+        return idle_;
+    if (chosen->kind == Kind::step) {
+        step_ = chosen;
+        return idle_;
+    }
+    chosen->word.start();
+    chosen->reductions = quantum_of(*chosen);
+    return chosen;
+}
+
+// The running task has left its queue.
+Task *Executor::next_simulated() noexcept {
+    return begin_simulated(simulator()->choose(queue_, thread_.running, Turn::leaves, timers_.earliest()));
+}
+
+// The running task goes on later: it is the last in line.
+void Executor::leave_simulated(Task *chosen) noexcept {
+    Task *self = thread_.running;
+    if (chosen == self)
+        return;
+    self->word.make_runnable();
+    queue_.remove(self);
+    queue_.push_tail(self);
+    jump(begin_simulated(chosen));
+}
+
+// Nothing else is under way: no lock, no wait of the running task's.
+void Executor::choose_simulated(Turn turn) noexcept {
+    const int64_t now = simulator()->step();
+    if (timers_.earliest() <= now || inbox_.maybe_nonempty())
+        poll();
+    leave_simulated(simulator()->choose(queue_, thread_.running, turn, timers_.earliest()));
+}
+
+// Where a quantum is used up the caller gives way, or one that waits for others by asking again and again would go on for ever.
+void Executor::simulate_call() noexcept {
+    thread_.reductions = 1; // the next call is looked at too
+    Task &self = *thread_.running;
+    if (thread_.no_switch != 0 || &self == idle_)
+        return;
+    const bool used_up = self.reductions <= 1;
+    if (used_up)
+        self.reductions = quantum_of(self);
+    else
+        --self.reductions;
+    choose_simulated(used_up ? Turn::yields : Turn::call);
+}
+
+void Executor::yield_simulated() noexcept { choose_simulated(Turn::yields); }
+
+void Executor::idle_simulated() noexcept {
+    if (Task *step = step_) {
+        step_ = nullptr;
+        queue_.remove(step);
+        return run_step(step);
+    }
+    if (lets_time_jump_) {
+        lets_time_jump_ = false;
+        simulator()->sleep_until(jump_to_ns_); // what was chosen, whatever has been armed or has come since
+        poll();
+    }
+    if (queue_.empty()) {
+        poll();
+        if (queue_.empty())
+            return sleep_alone();
+    }
+    closed_looks_ = 0;
+    if (Task *to = begin_simulated(simulator()->choose(queue_, nullptr, Turn::leaves, timers_.earliest())); to != idle_)
+        jump(to);
+}
+
+// --- runtimes ---
+
+void Pool::start_simulated() noexcept {
+    runs_simulated_ = true;
+    if (options_.thread_started != nullptr)
+        (void)base::call_guarded("a hook of a thread's start", [&] { options_.thread_started(options_.user, 0); });
+    here_now().executor->take_over_inbox(first()); // the only one that runs
+}
+
+void Pool::stop_simulated() noexcept {
+    runs_simulated_ = false;
+    if (options_.thread_stops != nullptr)
+        (void)base::call_guarded("a hook of a thread's end", [&] { options_.thread_stops(options_.user, 0); });
+}
+
+// A timer counts whose ever it is: what it wakes is not known.
+bool Pool::moves_in_simulation(const Task &caller) noexcept {
+    if (!here_now().executor->timers().empty())
+        return true;
+    bool moves = false;
+    for_each_task([&](const Task &task) {
+        const Phase phase = TaskWord::phase_of(task.word.look());
+        moves |= &task != &caller && task.kind == Kind::fiber && task.home == this && phase != Phase::idle &&
+                 phase != Phase::parked;
+    });
+    return moves;
+}
+
+// Among many, csp_schedule waits until no microthread is left: it would wait for ever.
+void simulated_schedule_ended(Pool &pool) noexcept {
+    if (simulates_many() && pool.microthreads() != 0)
+        report_deadlock();
+}
+
+// --- calls ---
+
+void simulate_call(ThreadContext &thread) noexcept {
+    if (thread.executor != nullptr && thread.executor->simulated())
+        thread.executor->simulate_call();
+}
+
+void simulate_call_that_never_waits(ThreadContext &thread) noexcept {
+    if (thread.executor != nullptr && thread.executor->simulated() && simulator()->parallel())
+        thread.executor->simulate_call();
+}
+
+} // namespace mc::sched
