@@ -1,8 +1,7 @@
 # The command mcrt (src/mcrt): reads recordings and runs programs, and is not linked with the library. CLI11 and RapidJSON are
 # headers alone.
 #
-# Its target is mcrt_command, its file build/<preset>/mcrt. With Ninja, "mcrt" as a target names that file, and no longer the
-# library, which is libmcrt.so there.
+# What it runs is linked with the library, so that whoever asks for the target mcrt gets that too.
 file(GLOB command_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/mcrt/*.cpp)
 list(FILTER command_sources EXCLUDE REGEX "(_test|/main)\\.cpp$")
 
@@ -11,6 +10,7 @@ add_library(mcrt_command_parts OBJECT ${command_sources}) # its tests have them 
 target_include_directories(mcrt_command_parts PUBLIC ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include)
 target_link_libraries(mcrt_command_parts PUBLIC mcrt_flags CLI11::CLI11)
 
-add_executable(mcrt_command ${CMAKE_SOURCE_DIR}/src/mcrt/main.cpp)
-set_target_properties(mcrt_command PROPERTIES OUTPUT_NAME mcrt RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
-target_link_libraries(mcrt_command PRIVATE mcrt_command_parts)
+add_executable(mcrt ${CMAKE_SOURCE_DIR}/src/mcrt/main.cpp)
+set_target_properties(mcrt PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
+target_link_libraries(mcrt PRIVATE mcrt_command_parts)
+add_dependencies(mcrt mcrt_shared)

@@ -10,7 +10,7 @@ function(mcrt_add_example name directory)
     add_executable(example_${name} ${ARGN})
     set_target_properties(example_${name} PROPERTIES
         OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/${directory} CXX_STANDARD 17)
-    target_link_libraries(example_${name} PRIVATE mcrt mcrt_flags)
+    target_link_libraries(example_${name} PRIVATE mcrt_shared mcrt_flags)
 endfunction()
 
 file(GLOB examples CONFIGURE_DEPENDS LIST_DIRECTORIES true ${CMAKE_SOURCE_DIR}/examples/*)
@@ -51,7 +51,7 @@ file(GLOB benches CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/bench/*.c ${CMAKE_SOURCE
 foreach(source IN LISTS benches)
     cmake_path(GET source STEM name)
     mcrt_add_bench(bench_${name} ${source} bench)
-    target_link_libraries(bench_${name} PRIVATE mcrt)
+    target_link_libraries(bench_${name} PRIVATE mcrt_shared)
 endforeach()
 
 find_library(BOOST_FIBER_ARCHIVE NAMES libboost_fiber.a DOC "static Boost.Fiber (Debian: libboost-fiber-dev)")
