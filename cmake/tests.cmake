@@ -33,7 +33,7 @@ endif()
 set(sanitizer_env
     "ASAN_OPTIONS=abort_on_error=0:detect_stack_use_after_return=0:strict_string_checks=1"
     "UBSAN_OPTIONS=print_stacktrace=1"
-    "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:suppressions=${CMAKE_SOURCE_DIR}/cmake/tsan.supp")
+    "TSAN_OPTIONS=halt_on_error=1:atexit_sleep_ms=10:second_deadlock_stack=1:suppressions=${CMAKE_SOURCE_DIR}/cmake/tsan.supp")
 
 # mcrt_add_test(NAME target): what every entry has in common.
 function(mcrt_add_test name target)
