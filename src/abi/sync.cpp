@@ -42,9 +42,8 @@ __attribute__((noinline)) int32_t lock_recorded(ThreadContext &thread, Mutex &mu
                                                 int64_t deadline_ns) noexcept {
     const Task *task = thread.running; // the thread may be another one afterwards
     const int32_t status = mutex.lock(thread, handle, deadline_ns);
-    if (mc::sched::Simulator *simulation = mc::sched::simulator(); simulation != nullptr)
-        if (status == MC_OK || status == MC_E_OWNERDEAD)
-            simulation->told(mc::sched::SimEvent::lock, task, &mutex, nullptr, 0);
+    if (status == MC_OK || status == MC_E_OWNERDEAD)
+        mc::sched::tell_locked(*task, mutex);
     return status;
 }
 
@@ -55,10 +54,9 @@ inline int32_t lock(ThreadContext &thread, Mutex &mutex, mc_mutex_t handle, int6
 
 // And has given it back: others may go on, at once.
 void note_unlock(ThreadContext &thread, const Mutex &mutex) noexcept {
-    mc::sched::Simulator *simulation = mc::sched::simulator();
-    if (simulation == nullptr) [[likely]]
+    if (mc::sched::simulator() == nullptr) [[likely]]
         return;
-    simulation->told(mc::sched::SimEvent::unlock, thread.running, &mutex, nullptr, 0);
+    mc::sched::tell_unlocked(*thread.running, mutex);
     mc::sched::let_others(thread);
 }
 

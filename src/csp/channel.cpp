@@ -151,8 +151,10 @@ void Channel::close_locked(Side side, Waiters &woken) noexcept {
 }
 
 void Channel::mark_closed(Side side) noexcept {
-    if ((special_ & recorded_bit) != 0) [[unlikely]]
-        record(sched::SimEvent::close, sched::current()->running, nullptr, side);
+    if ((special_ & recorded_bit) != 0) [[unlikely]] {
+        const bool by_clock = side == writer_side && timer_ != nullptr;
+        record(sched::SimEvent::close, by_clock ? nullptr : sched::current()->running, nullptr, side);
+    }
     special_ |= closed_bit(side);
     if (side == reader_side || timer_ == nullptr)
         alive[side].fetch_sub(1, sync::relaxed);

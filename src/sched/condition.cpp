@@ -71,10 +71,13 @@ int32_t wait_for_condition(ThreadContext &thread, uint64_t handle, uint64_t mute
     const uint32_t depth = mutex->leave_recursion();
     mutex->announce_return();
     (void)mutex->unlock(thread, mutex_handle);
+    tell_unlocked(*thread.running, *mutex);
     const int32_t status = wait_for_signal(thread, *condition, waiter, deadline_ns);
     const int32_t locked = mutex->lock_again(here_now(), mutex_handle);
-    if (locked == MC_OK || locked == MC_E_OWNERDEAD)
+    if (locked == MC_OK || locked == MC_E_OWNERDEAD) {
+        tell_locked(*here_now().running, *mutex);
         mutex->enter_recursion(depth);
+    }
     return locked == MC_OK ? status : locked;
 }
 

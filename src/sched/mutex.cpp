@@ -45,6 +45,7 @@ void Mutex::release_held(Task &task) noexcept {
     while (Mutex *mutex = task.held.load(sync::relaxed)) {
         task.held.store(mutex->next_held_, sync::relaxed);
         mutex->recursion_ = 0;
+        tell_unlocked(task, *mutex);
         mutex->wait_lock_.lock();
         // relaxed: pass_on releases
         mutex->pass_on(mutex->word_.load(sync::relaxed) | dead);
@@ -242,6 +243,16 @@ void Mutex::forget() noexcept {
     returning_ = 0;
 }
 
+void tell_locked(const Task &task, const Mutex &mutex) noexcept {
+    if (Simulator *simulation = simulator()) [[unlikely]]
+        simulation->told(SimEvent::lock, &task, &mutex, nullptr, 0);
+}
+
+void tell_unlocked(const Task &task, const Mutex &mutex) noexcept {
+    if (Simulator *simulation = simulator()) [[unlikely]]
+        simulation->told(SimEvent::unlock, &task, &mutex, nullptr, 0);
+}
+
 int32_t create_mutex(uint32_t policy, uint64_t *out) noexcept {
     Mutex *mutex = mutex_slab().acquire();
     if (mutex == nullptr)
@@ -266,8 +277,11 @@ int32_t destroy_mutex(uint64_t handle) noexcept {
 namespace {
 
 void unlock_first(ThreadContext &thread, const uint64_t *handles, uint32_t count) noexcept {
-    while (count-- > 0)
-        (void)mutex_at(handles[count])->unlock(thread, handles[count]);
+    while (count-- > 0) {
+        Mutex &mutex = *mutex_at(handles[count]);
+        (void)mutex.unlock(thread, handles[count]);
+        tell_unlocked(*thread.running, mutex);
+    }
 }
 
 // By index: that is the order in which everybody locks.
@@ -279,12 +293,12 @@ int32_t lock_sorted(ThreadContext &thread, const uint64_t *handles, uint32_t cou
     for (uint32_t i = 0; i < count; ++i, here = &here_now()) {
         Mutex *mutex = mutex_at(handles[i]);
         const int32_t status = mutex == nullptr ? MC_E_STALE : mutex->lock(*here, handles[i], deadline_ns);
-        if (status == MC_E_OWNERDEAD) {
-            result = status;
-        } else if (status != MC_OK) {
+        if (status != MC_OK && status != MC_E_OWNERDEAD) {
             unlock_first(here_now(), handles, i);
             return status;
         }
+        tell_locked(*here_now().running, *mutex);
+        result = result == MC_OK ? status : result;
     }
     return result;
 }

@@ -159,6 +159,10 @@ inline Mutex *mutex_at(uint64_t handle) noexcept {
     return mutex_slab().at(low & (MutexSlab::max_items - 1));
 }
 
+// For the record of a simulated run: the task has the mutex from here on; it has given it back.
+void tell_locked(const Task &task, const Mutex &mutex) noexcept;
+void tell_unlocked(const Task &task, const Mutex &mutex) noexcept;
+
 int32_t create_mutex(uint32_t policy, uint64_t *out) noexcept;
 int32_t destroy_mutex(uint64_t handle) noexcept;
 

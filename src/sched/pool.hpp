@@ -133,6 +133,7 @@ public:
         withdraw_from_outside();
         return false;
     }
+    void admit_although_closing() noexcept { (void)foreign_spawned_.fetch_add(1, sync::seq_cst); }
     void withdraw_from_outside() noexcept; // it was counted, and has not begun
     // Blocking calls are under way.
     bool calls_blocking() noexcept {

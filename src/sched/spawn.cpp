@@ -220,10 +220,13 @@ void task_left(Task &task, TaskSlab::Cache *cache) noexcept {
 
 int32_t spawn(ThreadContext *thread, Executor &executor, const SpawnRequest &request) noexcept {
     const bool here = thread != nullptr && thread->executor == &executor;
-    const bool admitted = !here || executor.simulated(); // there the executor counts for no pool
+    const bool admitted =
+        !here || executor.simulated(); // there the executor counts for no pool (although_closing: always)
     Pool &pool = request.pool != nullptr ? *request.pool : executor.pool();
     // Our own are counted when they begin: the caller, who lives, keeps the count above 0.
-    if (admitted ? !pool.admit_from_outside() : pool.closing())
+    if (request.although_closing)
+        pool.admit_although_closing();
+    else if (admitted ? !pool.admit_from_outside() : pool.closing())
         return MC_E_SHUTDOWN;
     if (!runtime_is(pool, request.runtime)) { // it was destroyed before we were admitted
         if (admitted)
@@ -310,27 +313,70 @@ int32_t join(mc_task_t handle, int64_t deadline_ns, int32_t *result, Scope *scop
     return join_task(handle, deadline_ns, result, scope, true);
 }
 
-// By a microthread with a stack for native code. Like a call on a thread, it can not be left once it has begun.
+namespace {
+
+// The caller's, or its own when the caller has been told of a deadlock and has gone on.
+struct NativeCall {
+    NativeCall(int32_t (*of)(void *), void *with) noexcept : fn(of), user(with) {}
+
+    int32_t (*fn)(void *);
+    void *user;
+    int32_t value = 0;
+    bool returned = false; // else it threw
+    bool abandoned = false;
+
+    static int32_t run(void *argument) {
+        struct End {
+            NativeCall *call;
+            ~End() {
+                if (call->abandoned)
+                    base::destroy(call);
+            }
+        } end{static_cast<NativeCall *>(argument)};
+        end.call->value = end.call->fn(end.call->user);
+        end.call->returned = true;
+        return MC_OK;
+    }
+};
+
+// It has ended.
+int32_t take_result(NativeCall *call, int32_t *result) noexcept {
+    const bool returned = call->returned;
+    if (returned && result != nullptr)
+        *result = call->value;
+    base::destroy(call);
+    return returned ? MC_OK : MC_E_CRASHED;
+}
+
+} // namespace
+
+// By a microthread with a stack for native code. Like a call on a thread, it can not be left once it has begun, and a runtime that
+// ends waits for it.
 int32_t call_in_simulation(ThreadContext &thread, int32_t (*fn)(void *), void *user, int32_t *result) noexcept {
+    auto *call = base::create<NativeCall>(fn, user);
+    if (call == nullptr)
+        return MC_E_NOMEM;
     mc_task_t handle = 0;
     SpawnRequest request;
-    request.returning = fn;
-    request.argument = user;
+    request.returning = NativeCall::run;
+    request.argument = call;
+    request.although_closing = true;
     request.stack_size = uint64_t{1} << 20;
     request.name = "blocking call";
     request.pool = &pool_of(thread);
     request.handle = &handle;
     int32_t status = spawn(&thread, *thread.executor, request);
-    if (status != MC_OK)
+    if (status != MC_OK) {
+        base::destroy(call);
         return status;
-    int32_t value = MC_OK;
+    }
     do
-        status = join_task(handle, MC_FOREVER, &value, nullptr, false);
+        status = join_task(handle, MC_FOREVER, nullptr, nullptr, false);
     while (status == MC_E_SHUTDOWN);
-    if (status == MC_OK && value == MC_E_CRASHED)
-        return MC_E_CRASHED;
-    if (status == MC_OK && result != nullptr)
-        *result = value;
+    if (status == MC_OK)
+        return take_result(call, result);
+    call->abandoned = true;
+    (void)detach(handle);
     return status;
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -21,15 +22,18 @@ static_assert(sizeof(mc_sim_choice) == 8 && sizeof(mc_sim_event) == 88);
 } // namespace
 
 bool Recording::open(const char *path) noexcept {
-    const int file = ::open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    const int file = ::open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     if (file < 0)
         return false;
     void *memory = MAP_FAILED;
-    if (ftruncate(file, static_cast<off_t>(file_bytes)) == 0)
+    if (flock(file, LOCK_EX | LOCK_NB) == 0 && ftruncate(file, 0) == 0 &&
+        ftruncate(file, static_cast<off_t>(file_bytes)) == 0)
         memory = mmap(nullptr, file_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    close(file);
-    if (memory == MAP_FAILED)
+    if (memory == MAP_FAILED) {
+        close(file);
         return false;
+    }
+    file_ = file;
     auto *bytes = static_cast<char *>(memory);
     header_ = static_cast<mc_sim_recording *>(memory);
     choices_ = reinterpret_cast<mc_sim_choice *>(bytes + choices_at);
@@ -41,6 +45,13 @@ bool Recording::open(const char *path) noexcept {
     header_->events_at = events_at;
     std::memcpy(header_->magic, MC_SIM_MAGIC, sizeof header_->magic);
     return true;
+}
+
+void Recording::forget() noexcept {
+    header_ = nullptr;
+    if (file_ >= 0)
+        close(file_); // the lock stays with the parent
+    file_ = -1;
 }
 
 } // namespace mc::sim

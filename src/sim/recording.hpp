@@ -10,7 +10,8 @@ namespace mc::sim {
 
 class Recording {
 public:
-    // Makes the file, or empties it. False: it can not be made; nothing is recorded then.
+    // Makes the file, or empties it, and keeps it locked: a program that this one starts, with the same environment, does not take it.
+    // False: it can not be made, or is another process's; nothing is recorded then.
     bool open(const char *path) noexcept;
 
     // Null when nothing is recorded.
@@ -28,12 +29,13 @@ public:
             ++header_->events;
     }
     // In a forked child: the record is its parent's.
-    void forget() noexcept { header_ = nullptr; }
+    void forget() noexcept;
 
 private:
     mc_sim_recording *header_ = nullptr;
     mc_sim_choice *choices_ = nullptr;
     mc_sim_event *events_ = nullptr;
+    int file_ = -1;
 };
 
 } // namespace mc::sim

@@ -87,7 +87,6 @@ void Simulation::start() noexcept {
                       settings_.replays ? "schedule" : settings_.policy.c_str());
     }
     mix((MC_VERSION_MAJOR << 16) | MC_VERSION_MINOR);
-    mix(settings_.seed);
     set_now(now_ns_);
 }
 
@@ -114,10 +113,17 @@ void Simulation::sleep_until(int64_t deadline_ns) noexcept {
     if (deadline_ns == INT64_MAX || deadline_ns <= now_ns_)
         return;
     set_now(deadline_ns);
-    record(SimEvent::time, MC_SIM_CLOCK, 0, 0, 0);
+    record(SimEvent::time, MC_SIM_CLOCK, 0, 0, passes_others_ ? 1 : 0);
 }
 
 // --- turns ---
+
+void Simulation::count_step() noexcept {
+    const uint64_t steps = this->steps() + 1;
+    steps_.store(steps, sync::relaxed);
+    if (mc_sim_recording *header = recording_.header())
+        header->steps = steps;
+}
 
 void Simulation::gather(Candidates &candidates, const sched::RunQueue &queue, Task *running, Turn turn) noexcept {
     const auto add_queued = [&](bool in_schedule) {
@@ -157,7 +163,7 @@ bool Simulation::only_yields(Turn turn, int64_t next_timer_ns) noexcept {
 }
 
 Task *Simulation::choose(const sched::RunQueue &queue, Task *running, Turn turn, int64_t next_timer_ns) noexcept {
-    steps_.store(steps() + 1, sync::relaxed);
+    count_step();
     if (turn == Turn::leaves)
         (void)step(); // else a chain of steps, which call nothing, would take no time
     if (turn == Turn::leaves && running != nullptr)
@@ -171,7 +177,8 @@ Task *Simulation::choose(const sched::RunQueue &queue, Task *running, Turn turn,
         note_turn(*late, turn);
         return late;
     }
-    if (queue.empty() || only_yields(turn, next_timer_ns))
+    passes_others_ = !queue.empty();
+    if (!passes_others_ || only_yields(turn, next_timer_ns))
         return nullptr;
     Candidates candidates;
     gather(candidates, queue, running, turn);
@@ -207,9 +214,10 @@ void Simulation::record_choice(uint32_t count, uint32_t taken, uint16_t kind, ui
 }
 
 void Simulation::note_turn(const Task &next, Turn turn) noexcept {
-    if (last_ != next.id) // steps of the library's own are not told apart from the owner
+    if (last_ != next.id || last_waits_) // steps of the library's own are not told apart from the owner
         record(SimEvent::run, next.id, 0, last_, turn == Turn::call ? 1 : 0);
     last_ = next.id;
+    last_waits_ = false;
     if (&next == oldest_)
         oldest_ = nullptr;
     waiting_.ends(&next);
@@ -236,6 +244,7 @@ void Simulation::note_wait(const Task &task) noexcept {
         break;
     }
     record(SimEvent::wait, task.id, number, peer, static_cast<int64_t>(waits_for.kind()));
+    last_waits_ = true;
 }
 
 // --- the record ---
@@ -245,10 +254,8 @@ void Simulation::mix(uint64_t value) noexcept {
     uint64_t signature = (this->signature() ^ value) * 0x9e3779b97f4a7c15u;
     signature = signature << 31 | signature >> 33;
     signature_.store(signature, sync::relaxed);
-    if (mc_sim_recording *header = recording_.header()) {
+    if (mc_sim_recording *header = recording_.header())
         header->signature = signature;
-        header->steps = steps();
-    }
 }
 
 void Simulation::record(SimEvent event, uint64_t task, uint64_t object, uint64_t peer, int64_t value,

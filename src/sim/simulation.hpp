@@ -92,6 +92,7 @@ private:
     };
 
     void gather(Candidates &candidates, const sched::RunQueue &queue, sched::Task *running, sched::Turn turn) noexcept;
+    void count_step() noexcept;
     void add_time(Candidates &candidates, int64_t next_timer_ns) noexcept;
     bool only_yields(sched::Turn turn, int64_t next_timer_ns) noexcept;
     void note_turn(const sched::Task &next, sched::Turn turn) noexcept;
@@ -122,6 +123,8 @@ private:
     uint64_t time_word_ = 0;              // the policy's, of time
     uint32_t yields_ = 0;                 // in a row, with nobody waiting in between
     uint32_t deadlocks_ = 0;              // reports
+    bool passes_others_ = false;          // time that jumps now does so while tasks are runnable
+    bool last_waits_ = false;             // who ran has begun to wait
     uint64_t last_ = 0;                   // the id of who ran
     const sched::Task *oldest_ = nullptr; // the first in line, and since which step
     uint64_t oldest_since_ = 0;

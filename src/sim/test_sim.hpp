@@ -8,6 +8,7 @@
 #include <mc/csp.h>
 #include <mc/runtime.h>
 
+#include <algorithm>
 #include <fcntl.h>
 #include <memory>
 #include <string>
@@ -75,6 +76,46 @@ template <class Body> Outcome simulate(const Settings &settings, Body body, bool
     const Outcome outcome = *shared;
     munmap(memory, sizeof(Outcome));
     return outcome;
+}
+
+// What a run has recorded.
+struct Recorded {
+    Outcome outcome;
+    mc_sim_recording header;
+    std::vector<mc_sim_choice> choices;
+    std::vector<mc_sim_event> events;
+
+    size_t count(uint32_t kind) const {
+        return static_cast<size_t>(
+            std::count_if(events.begin(), events.end(), [=](const mc_sim_event &event) { return event.kind == kind; }));
+    }
+    // The first of that kind at or after from; the events' number when there is none.
+    size_t find(uint32_t kind, size_t from = 0) const {
+        while (from < events.size() && events[from].kind != kind)
+            ++from;
+        return from;
+    }
+};
+
+template <class Item> std::vector<Item> read_items(int file, uint64_t count, uint64_t at) {
+    std::vector<Item> items(count);
+    const auto bytes = static_cast<ssize_t>(count * sizeof(Item));
+    cr_assert_eq(pread(file, items.data(), static_cast<size_t>(bytes), static_cast<off_t>(at)), bytes);
+    return items;
+}
+
+template <class Body> Recorded simulate_recorded(Settings settings, Body body, bool quiet = false) {
+    settings.record = "/tmp/mcrt-sim-test-" + std::to_string(getpid());
+    Recorded recorded{};
+    recorded.outcome = simulate(settings, std::move(body), quiet);
+    const int file = open(settings.record.c_str(), O_RDONLY | O_CLOEXEC);
+    cr_assert_geq(file, 0);
+    recorded.header = read_items<mc_sim_recording>(file, 1, 0)[0];
+    recorded.choices = read_items<mc_sim_choice>(file, recorded.header.choices, recorded.header.choices_at);
+    recorded.events = read_items<mc_sim_event>(file, recorded.header.events, recorded.header.events_at);
+    close(file);
+    unlink(settings.record.c_str());
+    return recorded;
 }
 
 template <class Body> Outcome simulate(uint64_t seed, Body body, bool quiet = false) {
