@@ -3,6 +3,7 @@
 #include "base/topology.hpp"
 #include "csp/test_many.hpp"
 
+#include <mc/epoch.h>
 #include <mc/inspect.h>
 #include <mc/runtime.h>
 
@@ -108,6 +109,25 @@ private:
 } // namespace
 
 // --- life ---
+
+// Goal: what a runtime frees is freed in that runtime, also where its own tasks have the slots of another's microthreads.
+Test(Runtimes, frees_in_its_own, .timeout = 60) {
+    World world;
+    static sync::atomic<mc_runtime_t> freed_in;
+    static mc_epoch_node node;
+    std::vector<mc_task_t> before;
+    for (int i = 0; i < 1000; ++i) // more than any cache keeps to itself
+        before.push_back(start([] {}));
+    for (const mc_task_t task : before)
+        join(task);
+    Runtime runtime(2);
+    const auto free = [](void *, mc_epoch_node *) { freed_in.store(mc_runtime_self(), sync::release); };
+    const mc_task_t retires = start_in(runtime, [&] { return mc_epoch_retire(0, &node, free, nullptr); });
+    cr_assert_eq(result_of(retires), MC_OK);
+    while (freed_in.load(sync::acquire) == 0)
+        usleep(1000);
+    cr_assert_eq(freed_in.load(sync::acquire), static_cast<mc_runtime_t>(runtime));
+}
 
 // Goal: a runtime runs its microthreads on its own executors, several at once, and the default one beside them; channels,
 // mutexes and joins work across.

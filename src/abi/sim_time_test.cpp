@@ -134,12 +134,20 @@ Test(SimTime, a_crowd_that_has_been_served_is_not_late) {
             mc_semaphore_t units = 0;
             cr_assert_eq(mc_semaphore_create(0, &units), MC_OK);
             cr_assert_eq(mc_sim_oracles(MC_SIM_BOUNDED_WAIT, 1'000'000), MC_OK);
+            mc_waitgroup_t gate = 0; // behind which they come to wait one right after the other
+            cr_assert_eq(mc_waitgroup_create(1, &gate), MC_OK);
+            uint64_t since = 0; // the first waits
             std::vector<mc_task_t> tasks;
-            const uint64_t since = mc_sim_steps();
             for (uint64_t i = 0; i < crowd; ++i)
-                tasks.push_back(go([=] { return mc_semaphore_acquire(units, 1, MC_FOREVER); }));
+                tasks.push_back(go([&] {
+                    cr_assert_eq(mc_waitgroup_wait(gate, MC_FOREVER), MC_OK);
+                    since = since == 0 ? mc_sim_steps() : since;
+                    return mc_semaphore_acquire(units, 1, MC_FOREVER);
+                }));
             cr_assert_eq(mc_sleep(MC_SEC), MC_OK);
-            cr_assert_eq(mc_sim_oracles(MC_SIM_BOUNDED_WAIT, mc_sim_steps() - since + crowd / 2), MC_OK);
+            cr_assert_eq(mc_waitgroup_done(gate), MC_OK);
+            cr_assert_eq(mc_sleep(MC_SEC), MC_OK);
+            cr_assert_eq(mc_sim_oracles(MC_SIM_BOUNDED_WAIT, mc_sim_steps() - since + 20), MC_OK);
             cr_assert_eq(mc_semaphore_release(units, crowd), MC_OK);
             const uint64_t released = mc_sim_steps();
             for (const mc_task_t task : tasks)
