@@ -687,6 +687,31 @@ Test(Simulation, quiescence) {
     cr_assert(outcome.fine());
 }
 
+// Goal: of two that wait for each other's runtimes neither moves: both are told.
+Test(Simulation, quiescence_of_each_other) {
+    for (uint64_t seed = 0; seed < 20; ++seed) {
+        const Outcome outcome = simulate(seed, [](Outcome &) {
+            mc_runtime_t runtimes[2] = {};
+            mc_task_t tasks[2] = {};
+            mc_runtime_options options = MC_RUNTIME_OPTIONS_INIT;
+            for (mc_runtime_t &rt : runtimes) {
+                cr_assert_eq(mc_runtime_create(&options, &rt), MC_OK);
+                cr_assert_eq(mc_runtime_start(rt), MC_OK);
+            }
+            for (int i = 0; i < 2; ++i)
+                tasks[i] =
+                    go([&, i] { return mc_runtime_wait_quiescent(runtimes[1 - i], MC_FOREVER); }, "asks", runtimes[i]);
+            for (const mc_task_t task : tasks)
+                cr_assert_eq(result_of(task), MC_OK);
+            for (const mc_runtime_t rt : runtimes) {
+                cr_assert_eq(mc_runtime_shutdown(rt, MC_SEC), MC_OK);
+                cr_assert_eq(mc_runtime_destroy(rt), MC_OK);
+            }
+        });
+        cr_assert(outcome.fine(), "seed %d", static_cast<int>(seed));
+    }
+}
+
 // Goal: the default runtime's shutdown ends waits, and it can be used again.
 Test(Simulation, shutdown_of_the_default_runtime) {
     for (int executors : {0, 2}) {

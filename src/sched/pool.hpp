@@ -117,7 +117,7 @@ public:
         simulated_ended_.store(simulated_ended_.load(sync::relaxed) + 1, sync::release); // see Executor::reap
     }
     // Something of it is runnable, or will be by itself.
-    bool moves_in_simulation(const Task &caller) noexcept;
+    bool moves_in_simulation() noexcept;
 
     // --- ending
     // From now on nobody begins a microthread. Its executors' threads see it before they begin another turn.

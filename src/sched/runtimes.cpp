@@ -440,11 +440,16 @@ int32_t wait_simulated(ThreadContext &thread, Pool &pool, int64_t deadline_ns) n
     if (!pool.runs_simulated() && !is_default(pool.handle())) // nothing of it moves before it is started
         return pool.microthreads() == 0 ? MC_OK : MC_E_CONTEXT;
     Executor &executor = *thread.executor;
-    while (pool.moves_in_simulation(caller)) {
-        if (deadline_ns != MC_FOREVER && sync::now_ns() >= deadline_ns)
-            return MC_E_TIMEDOUT;
-        (void)executor.run_once(deadline_ns);
+    caller.quiescence_of.store(&pool, sync::relaxed); // it does not move, for others who wait so
+    bool timed_out = false;
+    while (!timed_out && pool.moves_in_simulation()) {
+        timed_out = deadline_ns != MC_FOREVER && sync::now_ns() >= deadline_ns;
+        if (!timed_out)
+            (void)executor.run_once(deadline_ns);
     }
+    caller.quiescence_of.store(nullptr, sync::relaxed);
+    if (timed_out)
+        return MC_E_TIMEDOUT;
     if (pool.microthreads() == 0 || caller.kind == Kind::fiber || !executor.runs_alone())
         return MC_OK;
     report_deadlock();

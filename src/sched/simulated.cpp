@@ -101,14 +101,14 @@ void Pool::stop_simulated() noexcept {
 }
 
 // A timer counts whose ever it is: what it wakes is not known.
-bool Pool::moves_in_simulation(const Task &caller) noexcept {
+bool Pool::moves_in_simulation() noexcept {
     if (!here_now().executor->timers().empty())
         return true;
     bool moves = false;
     for_each_task([&](const Task &task) {
         const Phase phase = TaskWord::phase_of(task.word.look());
-        moves |= &task != &caller && task.kind == Kind::fiber && task.home == this && phase != Phase::idle &&
-                 phase != Phase::parked;
+        moves |= task.kind == Kind::fiber && task.home == this && phase != Phase::idle && phase != Phase::parked &&
+                 task.quiescence_of.load(sync::relaxed) == nullptr;
     });
     return moves;
 }
