@@ -373,7 +373,7 @@ void networks(uint64_t count, size_t microthreads, size_t threads, int steps, in
         return;
     }
     if (mc_sim_active() != 0) { // one, for each seed another
-        network(mc_sim_seed() + 1, microthreads, threads, steps, executors_of(mc_sim_seed()));
+        network(mc_sim_seed() + 1, microthreads, threads, steps / 10 + 5, executors_of(mc_sim_seed()));
         return;
     }
     size_t received = 0;

@@ -132,8 +132,18 @@ std::vector<const Case *> chosen(const char *filter) {
     return tests;
 }
 
+// Blocked by the runner, which waits for it; what a test is given is as usual.
+sigset_t child_ends() {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD);
+    return set;
+}
+
 [[noreturn]] void run_in_child(const Case &test) {
     setpgid(0, 0);
+    const sigset_t unblocked = child_ends();
+    sigprocmask(SIG_UNBLOCK, &unblocked, nullptr);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     try {
         if (test.options.init != nullptr)
@@ -222,8 +232,10 @@ void reap(std::vector<Child> &children, const Settings &settings, Counts &counts
     int status = 0;
     const pid_t pid = waitpid(-1, &status, WNOHANG);
     if (pid <= 0) {
-        const timespec pause{0, 2'000'000};
-        nanosleep(&pause, nullptr);
+        // One that ended since we looked has left its signal pending, so that the pause ends at once.
+        const sigset_t awaited = child_ends();
+        const timespec pause{0, 20'000'000};
+        (void)sigtimedwait(&awaited, nullptr, &pause);
         kill_overdue(children);
         return;
     }
@@ -239,6 +251,8 @@ Counts run_all(const std::vector<const Case *> &tests, const Settings &settings)
     Counts counts;
     std::vector<Child> children;
     std::size_t next = 0;
+    const sigset_t blocked = child_ends();
+    sigprocmask(SIG_BLOCK, &blocked, nullptr);
     while (next < tests.size() || !children.empty()) {
         if (next < tests.size() && tests[next]->options.disabled) {
             say("SKIP", *tests[next++], ": %s", "disabled");
