@@ -14,11 +14,13 @@
  *     Another task may go on at each call that may wait, at each spawn, and where a mutex is unlocked; with more than one
  *     executor asked for (csp_init_runtime or mc_runtime_create with anything but 1) also before calls that never wait.
  *   - Time is virtual. It starts at 1 second, goes on by a microsecond with each step and by 100 nanoseconds with mc_now, and when
- *     nothing is runnable it jumps to the next deadline. It may also jump while tasks are runnable, as if they were slow, to a deadline that is at most MCRT_SIM_DELAY_MS (100) milliseconds away.
+ *     nothing is runnable it jumps to the next deadline. It may also jump while tasks are runnable, as if they were slow, to a
+ *     deadline that is at most MCRT_SIM_DELAY_MS (100) milliseconds away.
  *   - mc_now, mc_random and the choices of csp_alt are drawn from the seed; ids count up in the order of creation; no pointer's
  *     value decides anything. A quantum is over after quantum_reductions calls, whatever time they took.
- *   - mc_blocking_call runs the function on a microthread of its own with a large stack. What the simulator needs comes from the C++ run-time
- *     library's operator new, whatever mc_set_allocator says; stacks are 64 KiB at least, since it runs there.
+ *   - mc_blocking_call runs the function on a microthread of its own with a large stack.
+ *   - What the simulator itself needs comes from the C++ run-time library's operator new, whatever mc_set_allocator says; without
+ *     memory for that the process ends by abort(). Stacks are 64 KiB at least, since it runs there.
  * What the program itself takes from elsewhere (clocks, random numbers, files, addresses, threads of its own) is not controlled:
  * then two runs of one seed differ, which `mcrt explore` detects and says where.
  */
@@ -32,8 +34,9 @@ MC_EXTERN_C_BEGIN
 /* 1 in a simulated process, else 0. Blocks: never. Threads: any. Calls back: no. */
 MC_API int32_t mc_sim_active(void) MC_NOEXCEPT;
 
-/* The seed, how many scheduling steps there have been, and a number that two runs share when they have made the same steps with the
- * same version of the library (other numbers may be equal by chance, once in 2^64). 0 outside simulation.
+/* The seed, how many scheduling steps there have been, and a number that two runs share when the same things have happened in them
+ * in the same order, whatever their seeds, with the same version of the library (others may share it by chance, once in 2^64).
+ * 0 outside simulation.
  * Blocks: never. Threads: any. Calls back: no. */
 MC_API uint64_t mc_sim_seed(void) MC_NOEXCEPT;
 MC_API uint64_t mc_sim_steps(void) MC_NOEXCEPT;
@@ -49,8 +52,8 @@ MC_API void mc_sim_fail(const char *text) MC_NOEXCEPT;
 MC_API void mc_sim_note(const char *text) MC_NOEXCEPT;
 
 /* A choice of the program's own, one of [0, n), that explorers explore as they do the schedule: whether a message is lost, which
- * server answers first. Outside simulation, and on other threads, it is random. n 0 is 1; above
- * 65,535 it is that. Blocks: never. Threads: any. Calls back: no. */
+ * server answers first. Outside simulation, and on other threads, it is random. n 0 is 1; above 65,535 it is that.
+ * Blocks: never. Threads: any. Calls back: no. */
 MC_API uint32_t mc_sim_choose(uint32_t n) MC_NOEXCEPT;
 
 /* What a simulated run is checked for, beside what the program says; when it does not hold, the run fails as by mc_sim_fail.
@@ -60,8 +63,9 @@ MC_API uint32_t mc_sim_choose(uint32_t n) MC_NOEXCEPT;
  * NO_TASK_LEFT: at exit every microthread has ended.
  * BOUNDED_WAIT: nobody waits for more than bound steps to send, or for a mutex, a semaphore or a read-write lock.
  *   (Runnable tasks have their turn in time then, whatever the policy.) bound 0: 100,000; 16 or more is sensible.
- * The environment may ask for the same: MCRT_ORACLES=ledger,fifo,tasks,wait or wait:BOUND. Calls add to what is checked. MC_E_INVAL:
- * other bits. MC_E_SIM: not the simulated thread. MC_OK also outside simulation, where nothing is checked. Blocks: never. Threads: any. Calls back: no. */
+ * The environment may ask for the same: MCRT_ORACLES=ledger,fifo,tasks,wait or wait:BOUND. Calls add to what is checked.
+ * MC_E_INVAL: other bits. MC_E_SIM: not the simulated thread. MC_OK also outside simulation, where nothing is checked.
+ * Blocks: never. Threads: any. Calls back: no. */
 enum { MC_SIM_LEDGER = 1, MC_SIM_FIFO = 2, MC_SIM_NO_TASK_LEFT = 4, MC_SIM_BOUNDED_WAIT = 8 };
 MC_API int32_t mc_sim_oracles(uint32_t oracles, uint64_t bound) MC_NOEXCEPT;
 
@@ -85,7 +89,8 @@ MC_API int32_t mc_sim_oracles(uint32_t oracles, uint64_t bound) MC_NOEXCEPT;
 /* --- recordings ---
  *
  * A file, mapped while the program runs, so that it is there however the program ends: a header, the choices, the events. What is
- * beyond the room is counted and not recorded. Numbers are in the machine's byte order. */
+ * beyond the room is counted and not recorded. Numbers are in the machine's byte order. One process writes it: another that is
+ * started meanwhile with the same MCRT_RECORD says so and is simulated without a record, and so is a forked child. */
 
 #define MC_SIM_MAGIC "MCRTSIM1"
 #define MC_SIM_HEADER_BYTES 4096
@@ -133,7 +138,7 @@ enum {
     MC_SIM_SPAWN = 1,        /* task starts peer; text: its name */
     MC_SIM_NAME = 2,         /* task is called text */
     MC_SIM_END = 3,          /* task has ended; value: its result */
-    MC_SIM_RUN = 4,          /* task goes on; peer: who ran before; value: 1 when that one could have gone on */
+    MC_SIM_RUN = 4,          /* task goes on; peer: who ran before (itself after a wait); value: 1 when that one could have */
     MC_SIM_WAIT = 5,         /* task waits; value: MC_WAIT_*; object: for what, or 0 */
     MC_SIM_CHANNEL = 6,      /* task makes channel object; value: its capacity */
     MC_SIM_NAME_CHANNEL = 7, /* object is called text */

@@ -370,6 +370,52 @@ Test(Runtimes, the_default_one, .timeout = 60) {
     join(start([] {}));
 }
 
+// Goal: a shutdown also ends what waited on executors that have been stopped since.
+Test(Runtimes, a_shutdown_after_the_executors_stop, .timeout = 60) {
+    World world;
+    constexpr int count = 3;
+    cr_assert_eq(csp_init_runtime(count), 1);
+    sync::atomic<int> running{0};
+    std::vector<mc_task_t> tasks;
+    for (int i = 0; i < count; ++i)
+        tasks.push_back(start_in(0, [&] {
+            running.fetch_add(1, sync::acq_rel);
+            cr_assert(hog_until([&] { return running.load(sync::acquire) == count; })); // one on each executor
+            return wait_for_ever();
+        }));
+    until([&] { return stats_of(0).sleeping == count; });
+    csp_shutdown_runtime();
+    cr_assert_eq(stats_of(0).executors, 1u);
+    cr_assert_eq(mc_runtime_shutdown(0, MC_FOREVER), MC_OK);
+    for (const mc_task_t task : tasks)
+        cr_assert_eq(result_of(task), MC_E_SHUTDOWN);
+}
+
+// Goal: whoever shuts down in single-processor mode and is cancelled meanwhile is told, and the runtime goes on.
+Test(Runtimes, a_cancelled_shutdown_takes_itself_back, .timeout = 60) {
+    World world;
+    mc_semaphore_t end = 0;
+    cr_assert_eq(mc_semaphore_create(0, &end), MC_OK);
+    const mc_task_t stubborn = start_in(0, [&] { // waits again, whoever ends its waits
+        int32_t status = MC_E_SHUTDOWN;
+        while (status == MC_E_SHUTDOWN)
+            status = mc_semaphore_acquire(end, 1, MC_FOREVER);
+        return status;
+    });
+    csp_yield();
+    mc_scope_t scope = 0;
+    cr_assert_eq(mc_scope_create(mc_after(20 * MC_MS), &scope), MC_OK);
+    cr_assert_eq(mc_scope_enter(scope), MC_OK);
+    cr_assert_eq(mc_runtime_shutdown(0, MC_FOREVER), MC_E_CANCELED);
+    cr_assert_eq(mc_scope_leave(), MC_OK);
+    cr_assert_eq(mc_scope_destroy(scope), MC_OK);
+    cr_assert_eq(result_of(start_in(0, [] { return 5; })), 5, "it is open");
+    cr_assert_eq(mc_semaphore_release(end, 1), MC_OK);
+    cr_assert_eq(result_of(stubborn), MC_OK);
+    cr_assert_eq(mc_semaphore_destroy(end), MC_OK);
+    cr_assert_eq(mc_runtime_shutdown(0, MC_FOREVER), MC_OK);
+}
+
 // Goal: a shutdown ends no wait of afterwards; one that is refused closes nothing.
 Test(Runtimes, a_shutdown_ends_nothing_later, .timeout = 60) {
     World world;
