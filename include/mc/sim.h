@@ -135,11 +135,11 @@ typedef struct mc_sim_choice {
  * number, from 1. value and peer: as it says. */
 #define MC_SIM_CLOCK UINT64_MAX
 enum {
-    MC_SIM_SPAWN = 1,        /* task starts peer; text: its name */
-    MC_SIM_NAME = 2,         /* task is called text */
-    MC_SIM_END = 3,          /* task has ended; value: its result */
-    MC_SIM_RUN = 4,          /* task goes on; peer: who ran before (itself after a wait); value: 1 when that one could have */
-    MC_SIM_WAIT = 5,         /* task waits; value: MC_WAIT_*; object: for what, or 0 */
+    MC_SIM_SPAWN = 1, /* task starts peer; text: its name */
+    MC_SIM_NAME = 2,  /* task is called text */
+    MC_SIM_END = 3,   /* task has ended; value: its result */
+    MC_SIM_RUN = 4,   /* task goes on; peer: who ran before (itself after a wait); value: 1 when that one could have */
+    MC_SIM_WAIT = 5,  /* task waits; value: MC_WAIT_*; object: for what, or 0 */
     MC_SIM_CHANNEL = 6,      /* task makes channel object; value: its capacity */
     MC_SIM_NAME_CHANNEL = 7, /* object is called text */
     MC_SIM_MESSAGE = 8,      /* a message goes straight from task to peer over object */

@@ -7,6 +7,7 @@
 #include "mcrt/stop.hpp"
 #include "mcrt/test_text.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 
@@ -32,7 +33,8 @@ struct TemporaryFile {
 mc_sim_event event(uint32_t kind, uint64_t task, uint64_t object = 0, uint64_t peer = 0, int64_t value = 0,
                    const char *text = "") {
     mc_sim_event one{kind, 0, 1, MC_SEC, task, object, peer, value, {}};
-    std::strncpy(one.text, text, sizeof one.text); // also without its 0, as a process may leave it
+    std::memcpy(one.text, text,
+                std::min(std::strlen(text) + 1, sizeof one.text)); // may be without its 0, as a process may leave it
     return one;
 }
 
