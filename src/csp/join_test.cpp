@@ -71,7 +71,7 @@ Test(Join, many_wait) {
     const mc_task_t task = start([&] { return chan.receive(); });
     int joined = 0, stale = 0;
     for (int i = 0; i < 20; ++i)
-        spawn([&] {
+        spawn([&, i] {
             int32_t result = 77;
             const int32_t status = mc_join(task, i % 2 == 0 ? MC_FOREVER : mc_after(3600 * MC_SEC), &result);
             cr_assert_eq(result, status == MC_OK ? 9 : 77);
