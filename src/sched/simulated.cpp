@@ -72,7 +72,7 @@ void Executor::idle_simulated() noexcept {
     }
     if (lets_time_jump_) {
         lets_time_jump_ = false;
-        simulator()->sleep_until(jump_to_ns_); // what was chosen, whatever has been armed or has come since
+        simulator()->jump_to(jump_to_ns_); // what was chosen, whatever has been armed or has come since
         poll();
     }
     if (queue_.empty()) {

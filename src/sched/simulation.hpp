@@ -55,7 +55,8 @@ public:
 
     // A call of the running task has begun: time goes on, as it does with each choice for Turn::leaves. The new time.
     virtual int64_t step() noexcept = 0;
-    // The executor has nothing to do until then, or lets time jump.
+    // choose() has let time jump to here; and the executor has nothing to do until then.
+    virtual void jump_to(int64_t deadline_ns) noexcept = 0;
     virtual void sleep_until(int64_t deadline_ns) noexcept = 0;
 
     // Calls that never wait may be followed by others too: more than one executor has been asked for.

@@ -109,11 +109,11 @@ int64_t Simulation::read_clock() noexcept {
     return now_ns_;
 }
 
-void Simulation::sleep_until(int64_t deadline_ns) noexcept {
-    if (deadline_ns == INT64_MAX || deadline_ns <= now_ns_)
+void Simulation::pass_time(int64_t until_ns, bool passes_others) noexcept {
+    if (until_ns == INT64_MAX || until_ns <= now_ns_)
         return;
-    set_now(deadline_ns);
-    record(SimEvent::time, MC_SIM_CLOCK, 0, 0, passes_others_ ? 1 : 0);
+    set_now(until_ns);
+    record(SimEvent::time, MC_SIM_CLOCK, 0, 0, passes_others ? 1 : 0);
 }
 
 // --- turns ---
@@ -177,11 +177,13 @@ Task *Simulation::choose(const sched::RunQueue &queue, Task *running, Turn turn,
         note_turn(*late, turn);
         return late;
     }
-    passes_others_ = !queue.empty();
-    if (!passes_others_ || only_yields(turn, next_timer_ns))
+    if (queue.empty())
         return nullptr;
     Candidates candidates;
     gather(candidates, queue, running, turn);
+    passes_others_ = !candidates.tasks[0]->in_schedule; // else all of them wait until the others have ended
+    if (only_yields(turn, next_timer_ns))
+        return nullptr;
     add_time(candidates, next_timer_ns);
     uint32_t taken = 0;
     if (candidates.count > 1) {

@@ -44,7 +44,8 @@ public:
                         int64_t next_timer_ns) noexcept override;
     uint32_t pick(uint32_t n) noexcept override { return pick(n, MC_SIM_CHOICE_ARM); }
     int64_t step() noexcept override;
-    void sleep_until(int64_t deadline_ns) noexcept override;
+    void jump_to(int64_t deadline_ns) noexcept override { pass_time(deadline_ns, passes_others_); }
+    void sleep_until(int64_t deadline_ns) noexcept override { pass_time(deadline_ns, false); }
     void note_executors(uint32_t n) noexcept override { parallel_ |= n != 1; }
     bool parallel() const noexcept override { return parallel_; }
     void told(sched::SimEvent event, const sched::Task *task, const void *object, const sched::Task *peer,
@@ -106,6 +107,7 @@ private:
                 const char *text = nullptr) noexcept;
     void record_for_program(uint32_t event, const sched::Task *task, uint32_t value, const char *text) noexcept;
     void set_now(int64_t now_ns) noexcept;
+    void pass_time(int64_t until_ns, bool passes_others) noexcept;
     void mix(uint64_t value) noexcept;
     bool checks(uint32_t oracle) const noexcept { return (settings_.oracles & oracle) != 0; }
     Ledger &ledger_of(const void *channel) noexcept;
@@ -123,7 +125,7 @@ private:
     uint64_t time_word_ = 0;              // the policy's, of time
     uint32_t yields_ = 0;                 // in a row, with nobody waiting in between
     uint32_t deadlocks_ = 0;              // reports
-    bool passes_others_ = false;          // time that jumps now does so while tasks are runnable
+    bool passes_others_ = false;          // the last choice was among tasks that could go on
     bool last_waits_ = false;             // who ran has begun to wait
     uint64_t last_ = 0;                   // the id of who ran
     const sched::Task *oldest_ = nullptr; // the first in line, and since which step
