@@ -14,7 +14,7 @@ class RunQueue {
 public:
     bool empty() const noexcept { return head_ == nullptr; }
     Task *head() const noexcept { return head_; }
-    bool holds_only(const Task *task) const noexcept { return head_ == task && task->next == task; }
+    bool holds_only(const Task *task) const noexcept { return task->next == task && head_ == task; }
 
     void push_tail(Task *task) noexcept {
         if (head_ == nullptr) {

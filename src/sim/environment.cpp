@@ -47,9 +47,8 @@ bool read_oracle(std::string_view name, Settings *settings) {
         settings->oracles |= MC_SIM_FIFO;
     else if (name == "tasks")
         settings->oracles |= MC_SIM_NO_TASK_LEFT;
-    else if (name == "wait")
-        settings->oracles |= MC_SIM_BOUNDED_WAIT;
-    else if (name.starts_with("wait:") && read_number(name.substr(5), &settings->bound) && settings->bound != 0)
+    else if (name == "wait" ||
+             (name.starts_with("wait:") && read_number(name.substr(5), &settings->bound) && settings->bound != 0))
         settings->oracles |= MC_SIM_BOUNDED_WAIT;
     else
         return false;

@@ -418,12 +418,15 @@ Task *Simulation::overdue(const sched::RunQueue &queue) noexcept {
 
 void Simulation::check_at_exit() noexcept {
     if (checks(MC_SIM_LEDGER)) {
-        const Ledger *first = nullptr;
+        uint64_t first = UINT64_MAX;
+        std::string wrong;
         for (const auto &[channel, ledger] : channels_)
-            if (ledger.left() && (first == nullptr || ledger.number() < first->number()))
-                first = &ledger;
-        if (first != nullptr)
-            fail(MC_SIM_ORACLE, first->left()->c_str());
+            if (const std::optional<std::string> left = ledger.left(); left && ledger.number() < first) {
+                first = ledger.number();
+                wrong = *left;
+            }
+        if (first != UINT64_MAX)
+            fail(MC_SIM_ORACLE, wrong.c_str());
     }
     if (!checks(MC_SIM_NO_TASK_LEFT))
         return;
