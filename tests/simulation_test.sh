@@ -72,6 +72,52 @@ refused() { # refused VARIABLE VALUE
     [[ $status == 125 && $(cat "$work/out") == "libmcrt: $1=$2 is not "* ]] || { echo "$1=$2: $status $(cat "$work/out")"; exit 1; }
 }
 
+# What is looked at at exit, where destructors and handlers of the program's own may still call.
+cat >"$work/exits.cpp" <<'TEXT'
+#include <mc/csp.h>
+#include <mc/runtime.h>
+#include <cstdlib>
+#include <cstring>
+
+static struct Global {
+    mc_chan_t chan = 0;
+    ~Global() {
+        int64_t value = 0;
+        if (chan != 0 && (mc_recv_try(chan, &value) != MC_OK || mc_chan_destroy(chan) != MC_OK))
+            abort();
+    }
+} global;
+
+static int32_t waits(void *chan) {
+    int64_t value = 0;
+    return mc_recv(*(mc_chan_t *)chan, &value);
+}
+
+int main(int, char **argv) {
+    static mc_chan_t chan;
+    int64_t value = 1;
+    const bool leaves = strcmp(argv[1], "task") == 0;
+    if (mc_chan_create(0, 8, leaves ? 0 : 4, nullptr, nullptr, &chan) != MC_OK)
+        return 2;
+    if (leaves)
+        return mc_spawn(0, waits, &chan, nullptr, nullptr);
+    if (strcmp(argv[1], "global") == 0)
+        global.chan = chan;
+    return mc_send(chan, &value);
+}
+TEXT
+
+exits() {
+    local status what
+    ${CXX:-c++} -std=c++17 -Wall -Wextra -Werror -I "$MCRT_SOURCE_DIR/include" "$work/exits.cpp" "$@" -o "$work/exits"
+    for what in message:134 task:134 global:0; do
+        status=0
+        (MCRT_SEED=1 MCRT_ORACLES=ledger,tasks exec "$work/exits" "${what%:*}") >"$work/out" 2>&1 || status=$?
+        [[ $status == "${what#*:}" ]] || { echo "exit with a ${what%:*}: $status $(cat "$work/out")"; exit 1; }
+        MCRT_SEED=1 "$work/exits" "${what%:*}"
+    done
+}
+
 compile "$MCRT_LIBRARY" -Wl,-rpath,"$(dirname "$MCRT_LIBRARY")"
 try
 refused MCRT_SEED -1
@@ -79,6 +125,8 @@ refused MCRT_POLICY fair
 refused MCRT_SCHEDULE 1:0
 refused MCRT_ORACLES everything
 refused MCRT_SIM_DELAY_MS soon
+exits "$MCRT_LIBRARY" -Wl,-rpath,"$(dirname "$MCRT_LIBRARY")"
 compile "$MCRT_ARCHIVE" -lstdc++ -pthread
 try
+exits "$MCRT_ARCHIVE" -pthread
 echo "simulated by the environment alone, as a shared library and as an archive"

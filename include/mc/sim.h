@@ -12,10 +12,12 @@
  *     runtime return MC_E_SIM. csp_init_runtime, mc_runtime_create and mc_runtime_start work as always and start no thread.
  *   - A schedule is any order in which executors could run the tasks: the order that single-processor mode promises is not kept.
  *     Another task may go on at each call that may wait, at each spawn, and where a mutex is unlocked; with more than one
- *     executor asked for (csp_init_runtime or mc_runtime_create with anything but 1) also before calls that never wait.
+ *     executor asked for (csp_init_runtime or mc_runtime_create with anything but 1) also before calls that never wait, but for
+ *     those that only tell something: time, random numbers, handles, names, counters, and those of this header.
  *   - Time is virtual. It starts at 1 second, goes on by a microsecond with each step and by 100 nanoseconds with mc_now, and when
  *     nothing is runnable it jumps to the next deadline. It may also jump while tasks are runnable, as if they were slow, to a
- *     deadline that is at most MCRT_SIM_DELAY_MS (100) milliseconds away.
+ *     deadline that is at most MCRT_SIM_DELAY_MS (100) milliseconds away; and to the next one, however far, when all that tasks
+ *     have done for 1,000 turns is to give them up (mc_yield).
  *   - mc_now, mc_random and the choices of csp_alt are drawn from the seed; ids count up in the order of creation; no pointer's
  *     value decides anything. A quantum is over after quantum_reductions calls, whatever time they took.
  *   - mc_blocking_call runs the function on a microthread of its own with a large stack.

@@ -6,6 +6,7 @@
 #include "base/log.hpp"
 #include "sim/environment.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
@@ -18,8 +19,9 @@ constexpr int not_understood = 125;
 
 const char *variable(const char *name) noexcept { return secure_getenv(name); }
 
-// Before main, or while the library is loaded.
-__attribute__((constructor)) void begin_from_environment() noexcept {
+// Before main, or while the library is loaded; linked into a program, before its own constructors (101 is the first that programs may
+// have), so that what is looked at at exit comes after its destructors.
+__attribute__((constructor(101))) void begin_from_environment() noexcept {
     Settings settings;
     std::string why;
     bool seeded = false;
@@ -95,7 +97,7 @@ uint32_t mc_sim_choose(uint32_t n) noexcept {
     Simulation *simulation = mc::sim::simulation();
     if (simulation != nullptr && mc::abi::enter(&status) != nullptr)
         return simulation->choose_for_program(caller(), n);
-    return static_cast<uint32_t>(mc_random() % n);
+    return static_cast<uint32_t>(mc_random() % std::min<uint32_t>(n, UINT16_MAX));
 }
 
 int32_t mc_sim_oracles(uint32_t oracles, uint64_t bound) noexcept {

@@ -516,9 +516,10 @@ Test(Simulation, blocking_calls_are_made_at_once) {
                 cr_assert_eq(mc_blocking_call(slow, nullptr, &result), MC_OK);
                 cr_assert_eq(result, MC_OK);
                 const auto fails = [](void *) -> int32_t { return MC_E_CRASHED; };
+                cr_assert_eq(mc_blocking_call(fails, nullptr, &result), MC_E_CANCELED); // before it has begun
+                cr_assert_eq(mc_scope_leave(), MC_OK);
                 cr_assert_eq(mc_blocking_call(fails, nullptr, &result), MC_OK); // a result as good as any
                 cr_assert_eq(result, MC_E_CRASHED);
-                cr_assert_eq(mc_scope_leave(), MC_OK);
                 cr_assert_eq(mc_scope_destroy(scope), MC_OK);
             });
             cr_assert_eq(result_of(task), MC_OK);
@@ -685,6 +686,67 @@ Test(Simulation, quiescence) {
         },
         true);
     cr_assert(outcome.fine());
+}
+
+// Goal: a scope ends the wait for quiescence, and so does the end of the waiter's own runtime; timers apart, what waits to be freed
+// is no quiet.
+Test(Simulation, quiescence_is_a_wait) {
+    const Outcome outcome = simulate(3, [](Outcome &said) {
+        mc_runtime_t first = 0;
+        mc_runtime_t second = 0;
+        mc_runtime_options options = MC_RUNTIME_OPTIONS_INIT;
+        for (mc_runtime_t *rt : {&first, &second}) {
+            cr_assert_eq(mc_runtime_create(&options, rt), MC_OK);
+            cr_assert_eq(mc_runtime_start(*rt), MC_OK);
+        }
+        const mc_task_t sleeps = go([] { return mc_sleep(10 * MC_SEC); }, "sleeps", second);
+        mc_scope_t scope = 0;
+        cr_assert_eq(mc_scope_create(mc_now() + 20 * MC_MS, &scope), MC_OK);
+        cr_assert_eq(mc_scope_enter(scope), MC_OK);
+        cr_assert_eq(mc_runtime_wait_quiescent(second, MC_FOREVER), MC_E_CANCELED);
+        cr_assert_eq(mc_scope_leave(), MC_OK);
+        cr_assert_eq(mc_scope_destroy(scope), MC_OK);
+        const mc_task_t asks = go([&] { return mc_runtime_wait_quiescent(second, MC_FOREVER); }, "asks", first);
+        cr_assert_eq(mc_sleep(MC_MS), MC_OK);
+        cr_assert_eq(mc_runtime_shutdown(first, MC_SEC), MC_OK);
+        cr_assert_eq(result_of(asks), MC_E_SHUTDOWN);
+        cr_assert_eq(result_of(sleeps), MC_OK);
+        static mc_chan_t to;
+        static mc_epoch_node node;
+        to = channel();
+        const mc_task_t receives = go([&] { said.say(receive(to)); }, "receives", second);
+        const mc_task_t retires = go(
+            [] {
+                const auto free = [](void *, mc_epoch_node *) {
+                    const int64_t value = 7;
+                    (void)mc_send_try(to, &value);
+                };
+                cr_assert_eq(mc_sleep(MC_MS), MC_OK);
+                return mc_epoch_retire(0, &node, free, nullptr);
+            },
+            "retires", second);
+        cr_assert_eq(mc_runtime_wait_quiescent(second, MC_FOREVER), MC_OK);
+        cr_assert_eq(said.said_count, 1u);
+        cr_assert_eq(result_of(receives), MC_OK);
+        cr_assert_eq(result_of(retires), MC_OK);
+        cr_assert_eq(mc_runtime_shutdown(second, MC_SEC), MC_OK);
+    });
+    cr_assert(outcome.fine());
+}
+
+// Goal: a hook of a thread's start may not wait, and lets nobody else in.
+Test(Simulation, hooks_let_nobody_in) {
+    const Outcome outcome = simulate(1, [](Outcome &said) {
+        mc_runtime_t rt = 0;
+        mc_runtime_options options = MC_RUNTIME_OPTIONS_INIT;
+        options.user = &said;
+        options.thread_start = [](void *user, uint32_t) { static_cast<Outcome *>(user)->say(mc_sleep(MC_MS)); };
+        cr_assert_eq(mc_runtime_create(&options, &rt), MC_OK);
+        cr_assert_eq(mc_runtime_start(rt), MC_OK);
+        cr_assert_eq(mc_runtime_shutdown(rt, MC_SEC), MC_OK);
+    });
+    cr_assert(outcome.fine());
+    cr_assert_eq(outcome.said[0], MC_E_CONTEXT);
 }
 
 // Goal: of two that wait for each other's runtimes neither moves: both are told.

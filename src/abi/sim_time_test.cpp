@@ -9,6 +9,16 @@ using namespace mc;
 using namespace mc::sim;
 using namespace mc::sim::testing;
 
+namespace {
+
+Settings slow_by_nothing() {
+    Settings settings = with_seed(1);
+    settings.delay_ns = 0;
+    return settings;
+}
+
+} // namespace
+
 // Goal: time that jumps past runnable tasks jumps to the deadline that was chosen, never to a later one that stands behind it.
 Test(SimTime, a_jump_ends_at_its_deadline) {
     for (uint64_t seed = 0; seed < 60; ++seed) {
@@ -99,6 +109,33 @@ Test(SimTime, freeing_with_bounded_waits) {
         });
         cr_assert(outcome.fine(), "seed %d", static_cast<int>(seed));
     }
+}
+
+// Goal: deadlines come when they are, not in coarser steps; and also where bounded waits make many that only yield overdue.
+Test(SimTime, deadlines_are_exact) {
+    const Outcome outcome = simulate(slow_by_nothing(), [](Outcome &) {
+        const int64_t before = mc_now();
+        for (int i = 0; i < 100; ++i)
+            cr_assert_eq(mc_sleep(10'000), MC_OK);
+        cr_assert_lt(mc_now() - before, 100 * 15'000);
+    });
+    cr_assert(outcome.fine());
+    Settings settings = with_seed(0);
+    settings.oracles = MC_SIM_BOUNDED_WAIT;
+    settings.bound = 16;
+    cr_assert(simulate(settings, [](Outcome &) {
+                  bool over = false;
+                  std::vector<mc_task_t> tasks;
+                  for (int i = 0; i < 5; ++i)
+                      tasks.push_back(go([&] {
+                          while (!over)
+                              cr_assert_eq(mc_yield(), MC_OK);
+                      }));
+                  cr_assert_eq(mc_sleep(3600 * MC_SEC), MC_OK);
+                  over = true;
+                  for (const mc_task_t task : tasks)
+                      cr_assert_eq(result_of(task), MC_OK);
+              }).fine());
 }
 
 // Goal: who asks again and again, and gets on with it, does not make time jump to a deadline far away.

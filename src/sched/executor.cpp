@@ -295,7 +295,7 @@ uint64_t Executor::take_id() noexcept {
 // Timers that follow closely on those fired last fire together.
 int64_t Executor::timer_deadline() const noexcept {
     const int64_t earliest = timers_.earliest();
-    return earliest == INT64_MAX ? earliest : std::max(earliest, last_fire_ns_ + coalesce_ns);
+    return earliest == INT64_MAX || simulated() ? earliest : std::max(earliest, last_fire_ns_ + coalesce_ns);
 }
 
 void Executor::poll() noexcept {
@@ -333,7 +333,8 @@ void Executor::arm(Timer &timer) noexcept {
 bool Executor::run_once(int64_t deadline_ns) noexcept {
     Task *self = thread_.running;
     poll();
-    if (!queue_.others_to_run(self) && !timers_.empty()) {
+    const bool frees = simulated() && pool_.reclaimer().pending(); // nobody else is there to do it
+    if (!queue_.others_to_run(self) && (!timers_.empty() || frees)) {
         if (reclaim_is_due()) {
             queue_reclaim_step(); // not on a task's stack
         } else {
@@ -343,7 +344,7 @@ bool Executor::run_once(int64_t deadline_ns) noexcept {
     }
     if (!queue_.holds_only(self)) // also to those in csp_schedule: they may find that they are done
         yield();
-    return queue_.others_to_run(self) || !timers_.empty();
+    return queue_.others_to_run(self) || !timers_.empty() || frees;
 }
 
 bool Executor::run_until_idle(int64_t deadline_ns) noexcept {

@@ -136,6 +136,10 @@ void hook_process() noexcept {
 #endif
 }
 
+// The thread that is simulated: it may call again as it ends, from destructors and at exit, and no other thread may. (Nothing is
+// destroyed with it, so that it holds until the very end.)
+constinit thread_local bool simulated_here = false;
+
 // known: the thread's task while it was a foreign one, or null.
 ThreadContext *attach_owner(Task *known, int32_t *status) noexcept {
     if (registry.pool == nullptr) {
@@ -151,6 +155,7 @@ ThreadContext *attach_owner(Task *known, int32_t *status) noexcept {
     }
     registry.owned.store(1, sync::relaxed); // relaxed: read under the mutex, or as a hint
     registry.had_owner = true;
+    simulated_here = simulator() != nullptr;
     return &registry.pool->first().thread();
 }
 
@@ -308,7 +313,7 @@ ThreadContext *attach(int32_t *status) noexcept {
         *status = MC_E_SHUTDOWN;
         return nullptr;
     }
-    if (simulator() != nullptr && registry.had_owner) { // one thread, the first
+    if (simulator() != nullptr && registry.had_owner && !simulated_here) { // one thread, the first
         *status = MC_E_SIM;
         return nullptr;
     }
@@ -480,6 +485,8 @@ int32_t stop_executors(ThreadContext &thread) noexcept {
     (void)become_owner(&thread, &status);
     return status;
 }
+
+bool owner_is_elsewhere() noexcept { return registry.owned.load(sync::relaxed) != 0 && current() == nullptr; }
 
 bool simulates_many() noexcept {
     sync::lock_guard guard(registry.mutex);

@@ -85,6 +85,8 @@ int32_t stop_executors(ThreadContext &thread) noexcept;
 
 // In simulation: executors have been asked for, so csp_schedule waits for the microthreads' end.
 bool simulates_many() noexcept;
+// Another thread owns what is simulated, and may be in the middle of anything.
+bool owner_is_elsewhere() noexcept;
 // There: csp_schedule is about to return; reports the microthreads that would have kept it.
 void simulated_schedule_ended(Pool &pool) noexcept;
 

@@ -432,6 +432,15 @@ int32_t run_until_quiescent(ThreadContext &thread, Pool &pool, int64_t deadline_
     return MC_E_DEADLOCK;
 }
 
+// What would end the wait if it were parked.
+int32_t ends_quiescence_in_simulation(const Task &caller, int64_t deadline_ns) noexcept {
+    if (deadline_ns != MC_FOREVER && sync::now_ns() >= deadline_ns)
+        return MC_E_TIMEDOUT;
+    if (caller.scope != nullptr && caller.scope->cancelled())
+        return MC_E_CANCELED;
+    return caller.kind == Kind::fiber && caller.home->closing() ? MC_E_SHUTDOWN : MC_OK;
+}
+
 // In simulation, by any task but the runtime's own: the others run.
 int32_t wait_simulated(ThreadContext &thread, Pool &pool, int64_t deadline_ns) noexcept {
     Task &caller = *thread.running;
@@ -441,15 +450,16 @@ int32_t wait_simulated(ThreadContext &thread, Pool &pool, int64_t deadline_ns) n
         return pool.microthreads() == 0 ? MC_OK : MC_E_CONTEXT;
     Executor &executor = *thread.executor;
     caller.quiescence_of.store(&pool, sync::relaxed); // it does not move, for others who wait so
-    bool timed_out = false;
-    while (!timed_out && pool.moves_in_simulation()) {
-        timed_out = deadline_ns != MC_FOREVER && sync::now_ns() >= deadline_ns;
-        if (!timed_out)
-            (void)executor.run_once(deadline_ns);
+    int32_t status = MC_OK;
+    while (status == MC_OK && pool.moves_in_simulation()) {
+        status = ends_quiescence_in_simulation(caller, deadline_ns);
+        const int64_t scope_ends_ns = caller.scope != nullptr ? caller.scope->deadline_ns() : MC_FOREVER;
+        if (status == MC_OK)
+            (void)executor.run_once(std::min(deadline_ns, scope_ends_ns));
     }
     caller.quiescence_of.store(nullptr, sync::relaxed);
-    if (timed_out)
-        return MC_E_TIMEDOUT;
+    if (status != MC_OK)
+        return status;
     if (pool.microthreads() == 0 || caller.kind == Kind::fiber || !executor.runs_alone())
         return MC_OK;
     report_deadlock();

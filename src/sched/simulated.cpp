@@ -87,22 +87,34 @@ void Executor::idle_simulated() noexcept {
 
 // --- runtimes ---
 
+namespace {
+
+// As on an executor's own thread, where nobody else could go on; and the caller holds a lock.
+template <class Call> void call_without_switch(const char *what, Call call) noexcept {
+    ThreadContext &thread = here_now();
+    ++thread.no_switch;
+    (void)base::call_guarded(what, call);
+    --thread.no_switch;
+}
+
+} // namespace
+
 void Pool::start_simulated() noexcept {
     runs_simulated_ = true;
     if (options_.thread_started != nullptr)
-        (void)base::call_guarded("a hook of a thread's start", [&] { options_.thread_started(options_.user, 0); });
+        call_without_switch("a hook of a thread's start", [&] { options_.thread_started(options_.user, 0); });
     here_now().executor->take_over_inbox(first()); // the only one that runs
 }
 
 void Pool::stop_simulated() noexcept {
     runs_simulated_ = false;
     if (options_.thread_stops != nullptr)
-        (void)base::call_guarded("a hook of a thread's end", [&] { options_.thread_stops(options_.user, 0); });
+        call_without_switch("a hook of a thread's end", [&] { options_.thread_stops(options_.user, 0); });
 }
 
 // A timer counts whose ever it is: what it wakes is not known.
 bool Pool::moves_in_simulation() noexcept {
-    if (!here_now().executor->timers().empty())
+    if (!here_now().executor->timers().empty() || reclaimer().pending())
         return true;
     bool moves = false;
     for_each_task([&](const Task &task) {

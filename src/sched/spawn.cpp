@@ -353,6 +353,8 @@ int32_t take_result(NativeCall *call, int32_t *result) noexcept {
 // By a microthread with a stack for native code. Like a call on a thread, it can not be left once it has begun, and a runtime that
 // ends waits for it.
 int32_t call_in_simulation(ThreadContext &thread, int32_t (*fn)(void *), void *user, int32_t *result) noexcept {
+    if (thread.running->scope != nullptr && thread.running->scope->cancelled())
+        return MC_E_CANCELED;
     auto *call = base::create<NativeCall>(fn, user);
     if (call == nullptr)
         return MC_E_NOMEM;

@@ -25,8 +25,9 @@ using sched::WaitKind;
 
 constexpr int64_t step_ns = 1'000;
 constexpr int64_t clock_read_ns = 100;
-constexpr uint64_t most_passed_over = 100'000; // steps
-constexpr uint32_t most_yields = 1'000;        // in a row, with nobody waiting in between: then time jumps
+constexpr int64_t latest_ns = INT64_MAX - MC_SEC; // then the clock stands still
+constexpr uint64_t most_passed_over = 100'000;    // steps
+constexpr uint32_t most_yields = 1'000;           // in a row, with nobody waiting in between: then time jumps
 
 Simulation *the_simulation = nullptr; // set once, before the process has used the library
 
@@ -100,19 +101,19 @@ void Simulation::set_now(int64_t now_ns) noexcept {
 }
 
 int64_t Simulation::step() noexcept {
-    set_now(now_ns_ + step_ns);
+    set_now(std::min(now_ns_, latest_ns - step_ns) + step_ns);
     return now_ns_;
 }
 
 int64_t Simulation::read_clock() noexcept {
-    set_now(now_ns_ + clock_read_ns);
+    set_now(std::min(now_ns_, latest_ns - clock_read_ns) + clock_read_ns);
     return now_ns_;
 }
 
 void Simulation::pass_time(int64_t until_ns, bool passes_others) noexcept {
     if (until_ns == INT64_MAX || until_ns <= now_ns_)
         return;
-    set_now(until_ns);
+    set_now(until_ns); // beyond the latest too: a deadline is a deadline
     record(SimEvent::time, MC_SIM_CLOCK, 0, 0, passes_others ? 1 : 0);
 }
 
@@ -173,10 +174,6 @@ Task *Simulation::choose(const sched::RunQueue &queue, Task *running, Turn turn,
         check_waits(turn == Turn::leaves ? running : nullptr);
         late = overdue(queue);
     }
-    if (late != nullptr) {
-        note_turn(*late, turn);
-        return late;
-    }
     if (queue.empty())
         return nullptr;
     Candidates candidates;
@@ -184,6 +181,10 @@ Task *Simulation::choose(const sched::RunQueue &queue, Task *running, Turn turn,
     passes_others_ = !candidates.tasks[0]->in_schedule; // else all of them wait until the others have ended
     if (only_yields(turn, next_timer_ns))
         return nullptr;
+    if (late != nullptr) {
+        note_turn(*late, turn);
+        return late;
+    }
     add_time(candidates, next_timer_ns);
     uint32_t taken = 0;
     if (candidates.count > 1) {
@@ -432,8 +433,9 @@ void Simulation::check_at_exit() noexcept {
         return;
     const Task *left = nullptr;
     sched::for_each_task([&](const Task &task) {
-        const bool lives = TaskWord::phase_of(task.word.look()) != Phase::idle && task.kind == sched::Kind::fiber;
-        if (lives && (left == nullptr || task.id < left->id))
+        const Phase phase = TaskWord::phase_of(task.word.look());
+        const bool lives = phase != Phase::idle && phase != Phase::running; // who calls exit() runs
+        if (lives && task.kind == sched::Kind::fiber && (left == nullptr || task.id < left->id))
             left = &task;
     });
     if (left != nullptr)
@@ -488,7 +490,7 @@ void Simulation::end() noexcept {
     if (ended_)
         return;
     ended_ = true;
-    if (sched::current() != nullptr) // exit() on another thread: ours may be in the middle of anything
+    if (!sched::owner_is_elsewhere())
         check_at_exit();
     if (mc_sim_recording *header = recording_.header())
         header->state = MC_SIM_ENDED;
