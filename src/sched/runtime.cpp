@@ -13,6 +13,7 @@
 #include <cstring>
 #include <new>
 #include <pthread.h>
+#include <unistd.h>
 
 namespace mc::sched {
 namespace {
@@ -32,7 +33,8 @@ struct Registry {
     PoolOptions options;
     // 1 while a thread owns the first executor, or all have threads of their own; read without the mutex by take_over
     sync::atomic<uint32_t> owned{0};
-    bool had_owner = false;
+    pid_t owner_tid =
+        0; // in simulation: that thread may call again as it ends, from destructors and at exit, and no other may
     bool simulates_many = false; // in simulation: executors have been asked for
     bool ended = false;          // an executor's thread ended on a microthread's stack: the process is exiting
     Task *foreign = nullptr;     // list
@@ -136,10 +138,6 @@ void hook_process() noexcept {
 #endif
 }
 
-// The thread that is simulated: it may call again as it ends, from destructors and at exit, and no other thread may. (Nothing is
-// destroyed with it, so that it holds until the very end.)
-constinit thread_local bool simulated_here = false;
-
 // known: the thread's task while it was a foreign one, or null.
 ThreadContext *attach_owner(Task *known, int32_t *status) noexcept {
     if (registry.pool == nullptr) {
@@ -154,8 +152,7 @@ ThreadContext *attach_owner(Task *known, int32_t *status) noexcept {
         return nullptr;
     }
     registry.owned.store(1, sync::relaxed); // relaxed: read under the mutex, or as a hint
-    registry.had_owner = true;
-    simulated_here = simulator() != nullptr;
+    registry.owner_tid = gettid();
     return &registry.pool->first().thread();
 }
 
@@ -252,7 +249,7 @@ void begin_anew() noexcept {
     registry.pool = nullptr;
     published.store(nullptr, sync::relaxed);
     registry.owned.store(0, sync::relaxed);
-    registry.had_owner = false;
+    registry.owner_tid = 0;
     registry.simulates_many = false;
     registry.ended = false;
     registry.foreign = nullptr;
@@ -313,7 +310,7 @@ ThreadContext *attach(int32_t *status) noexcept {
         *status = MC_E_SHUTDOWN;
         return nullptr;
     }
-    if (simulator() != nullptr && registry.had_owner && !simulated_here) { // one thread, the first
+    if (simulator() != nullptr && registry.owner_tid != 0 && registry.owner_tid != gettid()) { // one thread, the first
         *status = MC_E_SIM;
         return nullptr;
     }
