@@ -233,6 +233,68 @@ int main(void) {
 }
 C
 
+# By its schedule alone it ends whoever started it.
+program interrupts <<'C' &
+#include <signal.h>
+int main(void) {
+    mc_yield();
+    const uint32_t chosen = mc_sim_choose(4);
+    if (getenv("MCRT_SCHEDULE") != NULL) {
+        kill(getppid(), SIGINT);
+        for (;;)
+            pause();
+    }
+    return chosen == 3 ? 3 : 0;
+}
+C
+
+# By its schedule alone it ends well, with the same choices; or with other ones, when it has an argument.
+program unlike <<'C' &
+int main(int argc, char **argv) {
+    mc_yield();
+    UNUSED(argv);
+    const int alone = getenv("MCRT_SCHEDULE") != NULL;
+    mc_sim_choose(alone && argc > 1 ? 5 : 4);
+    return alone ? 0 : 3;
+}
+C
+
+# Its runs are counted in a file. From the argument's run on, it makes one step more; in an exhaustive search it may choose from more.
+program later <<'C' &
+static int32_t nothing(void *user) { return user != NULL; }
+int main(int argc, char **argv) {
+    mc_task_t task;
+    FILE *file = fopen("runs", "a");
+    fputc('.', file);
+    const long run = ftell(file);
+    fclose(file);
+    const int other = argc > 1 && run >= atol(argv[1]);
+    mc_yield();
+    mc_sim_choose(2);
+    mc_sim_choose(other ? 3 : 2);
+    if (other) {
+        mc_spawn(0, nothing, NULL, NULL, &task);
+        mc_join(task, MC_FOREVER, NULL);
+    }
+    return 0;
+}
+C
+
+# Fails at once when it is explored; repeated, it says who it is and stays.
+program stays <<'C' &
+int main(void) {
+    mc_yield();
+    if (access("stay", F_OK) != 0)
+        return 3;
+    FILE *file = fopen("stays.new", "w");
+    fprintf(file, "%d", (int)getpid());
+    fclose(file);
+    rename("stays.new", "stays.pid");
+    for (;;)
+        pause();
+}
+C
+
 program slow <<'C' &
 static int32_t nothing(void *user) { return user != NULL; }
 int main(void) {
@@ -330,7 +392,7 @@ check "exhaustive search finds the race" says '^schedule .* of seed 1 failed: mc
 
 # Main waits for a, with b beside it: a first, then main or b; or b first, then a. Nobody is preempted.
 run explore ./steps --policy exhaustive:0
-check "three schedules without a preemption" says 'these are all 3 schedules with at most 0 preemptions'
+check "three schedules without a preemption" says 'these are all 3 schedules of seed 1 with at most 0 preemptions'
 run explore ./choices --policy exhaustive:0
 check "nine choices of the program's" says 'these are all 9 schedules'
 run explore ./steps --policy exhaustive:0 --seeds 3
@@ -366,8 +428,28 @@ PY
 wanted=$(python3 reference.py ./steps 2)
 check "there are some" [ "$wanted" -gt 50 ]
 run explore ./steps --policy exhaustive:2 --seeds 100000 --keep-output --out all
-check "all $wanted schedules" says "these are all $wanted schedules with at most 2 preemptions"
+check "all $wanted schedules" says "these are all $wanted schedules of seed 1 with at most 2 preemptions"
 check "each has ended" [ "$(cat all/output/*.txt | wc -c)" = $((7 * wanted)) ]
+
+# --- what is kept, and where --------------------------------------------------------------------------------------------------
+
+run explore ./interrupts --seeds 1000 --out interrupted
+check "an interrupted shrinking" status_is 130
+check "has said what was found" says '^seed [0-9]* failed: exit status 3'
+check "and written it down" [ "$(json interrupted/failure.json replay_by)" = policy ]
+check "with its picture" [ -s interrupted/failure.svg -a -s interrupted/failure.txt ]
+run explore ./ends --out ""
+check "no directory is no place" status_is 2
+check "nor is it this way" [ ! -e /failure.json ]
+run explore ./ends --out=
+check "or so" status_is 2
+run explore ./ends --seeds 1000 --out data/below
+check "where nothing can be written, a failure is one" status_is 1
+check "which is told" says '^mcrt: cannot write data/below/failure.json'
+check "once" [ "$(grep -c '^mcrt: cannot write' err)" = 1 ]
+check "no file is named that is not there" [ "$(grep -c 'data/below' out)" = 0 ]
+check "the line for a shell is" says '^  MCRT_SEED=[0-9]* .*\./ends$'
+check "stars are explained" says '(\* marks deviations):$'
 
 # --- what can not be explored -------------------------------------------------------------------------------------------------
 
@@ -379,6 +461,24 @@ run explore ./fifth --seeds 20 --jobs 1 --out found
 check "a failure that does not come again" status_is 3
 check "is told" says 'failed: exit status 4'
 check "with what differs" says '^  the second run: it ended well$'
+run explore ./unlike --seeds 10 --out found
+check "the same choices with another end" status_is 3
+check "are told apart from a policy's doing" says '^It does not fail so each time'
+run explore ./unlike other --seeds 10 --out found
+check "other choices by the schedule alone" status_is 1
+check "are the policy's doing" says 'the seed with its policy does'
+rm -f runs
+run explore ./later 12 --seeds 16 --jobs 1
+check "what differs later" status_is 3
+check "is found where a seed is run twice" says 'two runs of seed 8 differ at '
+rm -f runs
+run explore ./later 100 --seeds 20 --jobs 1
+check "seeds that are run twice count once" says '^no seed failed: 20 seeds, '
+check "the first, those of powers of two, and the last" [ "$(wc -c <runs)" = 26 ]
+rm -f runs
+run explore ./later 4 --policy exhaustive:0 --jobs 1
+check "a schedule that is not followed" status_is 3
+check "is named, with the choice" says "a run of schedule '*1:1'* of seed 1 had another choice 1 than"
 run explore ./stranger
 check "a program that makes no step" status_is 2
 check "is told so" says 'made no step'
@@ -420,6 +520,29 @@ run explore "$work/spins" --timeout 0.4 --seeds 4 --no-shrink --out found
 check "what never ends is ended" says 'failed: it did not end within the time limit'
 check "with all that it has started" nothing_runs
 
+# replayed_and_ended: what it runs ends with a replay that is ended.
+replayed_and_ended() {
+    (
+        touch stay
+        "$mcrt" replay stays/failure.json >out 2>err &
+        mcrt_pid=$!
+        for _ in $(seq 200); do
+            [[ ! -s stays.pid ]] || break
+            sleep 0.05
+        done
+        kill -TERM $mcrt_pid
+        wait $mcrt_pid
+        for _ in $(seq 200); do
+            [[ -e /proc/$(cat stays.pid)/exe ]] || exit 0
+            sleep 0.05
+        done
+        kill -KILL "$(cat stays.pid)"
+        exit 1
+    ) 2>/dev/null
+}
+run explore ./stays --seeds 2 --out stays
+check "a replay that is ended leaves nothing" replayed_and_ended
+
 # interrupted SIGNAL STATUS: while programs run. The place of their recordings is in their environment.
 interrupted() {
     (
@@ -437,6 +560,7 @@ interrupted() {
         kill "-$1" $mcrt_pid
         wait $mcrt_pid
         ended=$?
+        grep -q '^mcrt: interrupted: [0-9,]* seeds\?, ' err || { echo "no figures" >>err; exit 1; }
         [[ $ended == "$2" && ! -e $scratch ]] || { echo "ended with $ended; $(ls -d "$scratch" 2>&1)" >>err; exit 1; }
     ) 2>/dev/null # the shell tells of each job
 }

@@ -94,6 +94,8 @@ std::string check_policy(const std::string &text) {
     return "random, pct:D with D from 1 to 100, mix, exhaustive or exhaustive:P, not " + text;
 }
 
+std::string check_directory(const std::string &path) { return path.empty() ? "a directory, not an empty name" : ""; }
+
 // Without its bounds in the help: they are wide enough.
 template <class Number> CLI::Validator between(Number least, Number most) {
     return CLI::Range(least, most).description("");
@@ -141,7 +143,9 @@ void add_explore(CLI::App *explore, ExploreOptions *options) {
     explore->add_option("--oracles", options->oracles, "of ledger, fifo, tasks, wait and wait:BOUND, see mc/sim.h")
         ->type_name("LIST")
         ->envname("MCRT_ORACLES");
-    explore->add_option("--out", options->out, "directory for what is found; mcrt-out")->type_name("DIR");
+    explore->add_option("--out", options->out, "directory for what is found; mcrt-out")
+        ->type_name("DIR")
+        ->check(check_directory, "");
     explore->add_flag("--keep-output", options->keep_output, "what each run prints, in DIR/output");
     explore->add_flag_callback(
         "--no-shrink", [options] { options->shrink = false; }, "leave a failing schedule as long as it is");

@@ -11,15 +11,12 @@
 namespace mc::mcrt {
 namespace {
 
+using mcrt::same;
+
 bool same(const mc_sim_event &one, const mc_sim_event &other) {
     return one.kind == other.kind && one.choice == other.choice && one.now_ns == other.now_ns &&
            one.task == other.task && one.object == other.object && one.peer == other.peer && one.value == other.value &&
            std::strcmp(one.text, other.text) == 0;
-}
-
-bool same(const mc_sim_choice &one, const mc_sim_choice &other) {
-    return one.candidates == other.candidates && one.taken == other.taken && one.kind == other.kind &&
-           one.flags == other.flags;
 }
 
 // The first element that differs; the length of the shorter one when none does.

@@ -5,16 +5,17 @@
 namespace mc::mcrt {
 namespace {
 
+// Its last deviation was made where it was to be made, or there was none.
 bool follows(const Enumerator::Item &item, const Choices &choices) {
     if (item.schedule.empty())
         return true;
     const Deviation &last = item.schedule.back();
-    if (last.choice >= choices.size())
-        return false;
-    const mc_sim_choice &choice = choices[last.choice];
-    return choice.taken == last.taken && choice.candidates == item.last.candidates && choice.kind == item.last.kind &&
-           choice.flags == item.last.flags;
+    mc_sim_choice wanted = item.last;
+    wanted.taken = last.taken;
+    return last.choice < choices.size() && same(choices[last.choice], wanted);
 }
+
+uint64_t after_last(const Schedule &schedule) { return schedule.empty() ? 0 : schedule.back().choice + 1; }
 
 } // namespace
 
@@ -50,19 +51,19 @@ bool Enumerator::next(Node &node, Item *item) const {
     return false;
 }
 
-bool Enumerator::ran(std::vector<Ran> runs) {
+std::optional<Enumerator::Stray> Enumerator::ran(std::vector<Ran> runs) {
     std::reverse(runs.begin(), runs.end()); // the first one's children are the next
     for (Ran &run : runs) {
         if (!follows(run.item, run.choices))
-            return false;
-        const uint64_t first = run.item.schedule.empty() ? 0 : run.item.schedule.back().choice + 1;
+            return Stray{run.item.schedule, run.item.schedule.back().choice};
+        const uint64_t first = after_last(run.item.schedule);
         Choices rest(run.choices.begin() + static_cast<std::ptrdiff_t>(first), run.choices.end());
         const auto deviates = [](const mc_sim_choice &choice) { return choice.taken != 0; };
-        if (std::any_of(rest.begin(), rest.end(), deviates))
-            return false;
+        if (const auto other = std::find_if(rest.begin(), rest.end(), deviates); other != rest.end())
+            return Stray{run.item.schedule, first + static_cast<uint64_t>(other - rest.begin())};
         nodes_.push_back(Node{std::move(run.item.schedule), run.item.left, first, std::move(rest)});
     }
-    return true;
+    return std::nullopt;
 }
 
 } // namespace mc::mcrt

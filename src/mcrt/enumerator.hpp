@@ -9,6 +9,7 @@
 #include "mcrt/schedule.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace mc::mcrt {
@@ -26,12 +27,16 @@ public:
     // Up to so many that may run at once, in order. Empty: what was taken has children still to be told of, or this is the end.
     std::vector<Item> take(size_t most);
 
-    // What they were, in the order in which they were taken. False: one did not follow its schedule, so it is no function of it.
+    // What they were, in the order in which they were taken. Something: one did not follow its schedule, so it is no function of it.
     struct Ran {
         Item item;
         Choices choices;
     };
-    bool ran(std::vector<Ran> runs);
+    struct Stray {
+        Schedule schedule;
+        uint64_t choice; // the first that is known to be another
+    };
+    std::optional<Stray> ran(std::vector<Ran> runs);
 
 private:
     // A run, and which of its choices has been varied how far: from the last one down.

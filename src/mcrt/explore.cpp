@@ -39,8 +39,9 @@ void say_none_failed(const Search &search, const ExploreOptions &options, double
     }
     const std::string bound = "with at most " + counted(*options.preemptions, "preemption");
     if (search.complete())
-        std::printf("no schedule failed: these are all %s schedules %s (%s)\n", grouped(search.runs()).c_str(),
-                    bound.c_str(), figures.c_str());
+        std::printf("no schedule failed: these are all %s schedules of seed %s %s (%s)\n",
+                    grouped(search.runs()).c_str(), std::to_string(options.first_seed).c_str(), bound.c_str(),
+                    figures.c_str());
     else
         std::printf("no schedule failed, but there are more %s (%s); --seeds says how many to run\n", bound.c_str(),
                     figures.c_str());
@@ -99,15 +100,23 @@ void say_found(const Found &found, const Search &search, const ExploreOptions &o
     const std::string who = schedule ? "schedule " + quoted(format(*schedule)) + " of seed " : "seed ";
     std::printf("%s failed: %s\n(%s)\n", (who + std::to_string(found.result.run.seed)).c_str(),
                 in_words(found.result.verdict).c_str(), search_in_words(search, options, took_s).c_str());
+    std::fflush(stdout); // what follows takes its time, and may be interrupted
+}
+
+// As it is, before it is made short: whoever interrupts that has it. It is written over then. False: it can not be written.
+bool keep(const Program &program, const ExploreOptions &options, const Found &found) {
+    Failure failure = failure_of(program, options, found, options.preemptions.has_value());
+    return write_down(&failure, found.recording, options.out);
 }
 
 // The shortest run that is known to fail so, written down and printed.
 void report(const Program &program, const ExploreOptions &options, const Found &found, bool by_schedule) {
     Failure failure = failure_of(program, options, found, by_schedule);
-    (void)write_down(&failure, found.recording, options.out);
+    const bool written = !options.out.empty() && write_down(&failure, found.recording, options.out);
+    const std::string directory = written ? options.out : "";
     print_output(found.result.output);
-    print_sequence(failure, found.recording, options.out);
-    print_commands(failure, options.out);
+    print_sequence(failure, found.recording, directory);
+    print_commands(failure, directory);
 }
 
 int report_unstable(const Program &program, const ExploreOptions &options, const Found &found,
@@ -125,15 +134,34 @@ int report_unstable(const Program &program, const ExploreOptions &options, const
     return status_not_deterministic;
 }
 
+// The policy has a part in a failure only where the choices are others.
+std::optional<std::string> difference_by_schedule(const Found &found, const Found &by_schedule) {
+    const bool alike = same(found.recording.choices, by_schedule.recording.choices) && !found.recording.cut();
+    return alike ? difference_of(found, by_schedule) : std::nullopt;
+}
+
 int report_stable(Runner &runner, const Program &program, const ExploreOptions &options, const Found &found) {
-    if (const std::optional<Shrunk> shrunk = shrink(runner, options, found)) {
-        say_shrunk(found, *shrunk, options);
-        report(program, options, shrunk->found, true);
+    const Shrunk shrunk = shrink(runner, options, found);
+    if (shrunk.fails) {
+        say_shrunk(found, shrunk, options);
+        report(program, options, shrunk.found, true);
         return status_failed;
     }
+    if (const std::optional<std::string> where = difference_by_schedule(found, shrunk.found))
+        return report_unstable(program, options, found, "differ " + *where);
     std::printf("Its schedule alone does not fail so; the seed with its policy does.\n");
     report(program, options, found, false);
     return status_failed;
+}
+
+// Whoever interrupts it is told how far it has come.
+std::optional<Found> look(Search &search, const ExploreOptions &options, double began) try {
+    if (std::optional<Found> found = search.check_first())
+        return found;
+    return options.preemptions ? search.schedules() : search.seeds();
+} catch (const Interrupted &) {
+    std::fprintf(stderr, "mcrt: interrupted: %s\n", search_in_words(search, options, steady_seconds() - began).c_str());
+    throw;
 }
 
 } // namespace
@@ -143,18 +171,19 @@ int explore(const ExploreOptions &options) {
     const Program program = program_of(options);
     Runner runner(program, options.jobs, options.timeout_s);
     Search search(runner, options);
-    std::optional<Found> found = search.check_first();
-    if (!found)
-        found = options.preemptions ? search.schedules() : search.seeds();
+    const std::optional<Found> found = look(search, options, began);
     const double took_s = steady_seconds() - began;
     if (!found) {
         say_none_failed(search, options, took_s);
         return status_fine;
     }
     say_found(*found, search, options, took_s);
+    ExploreOptions rest = options;
+    if (!keep(program, options, *found))
+        rest.out.clear(); // it is said once
     if (const std::optional<std::string> where = search.repeat(*found))
-        return report_unstable(program, options, *found, *where);
-    return report_stable(runner, program, options, *found);
+        return report_unstable(program, rest, *found, *where);
+    return report_stable(runner, program, rest, *found);
 }
 
 } // namespace mc::mcrt

@@ -158,7 +158,7 @@ std::string read_file(const std::string &path) {
 
 Failure read_failure(const std::string &path) {
     rapidjson::Document document;
-    document.Parse(read_file(path).c_str());
+    document.Parse<rapidjson::kParseIterativeFlag>(read_file(path).c_str()); // however deep it is
     if (document.HasParseError())
         throw Stop{status_usage, path + ": no JSON"};
     const Reader reader(document, path);

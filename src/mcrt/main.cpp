@@ -46,6 +46,7 @@ int main(int argc, char **argv) try {
     std::fprintf(stderr, "mcrt: %s\n", stop.text.c_str());
     return stop.status;
 } catch (const Interrupted &interrupted) {
+    std::fflush(stdout); // what was found by then
     end_by(interrupted.signal);
 } catch (const std::exception &error) {
     std::fprintf(stderr, "mcrt: %s\n", error.what());

@@ -184,7 +184,7 @@ private:
             break;
         case MC_SIM_RUN:
             if (one.value != 0)
-                draw_preemption(row);
+                draw_turn(row);
             return;
         default:
             break;
@@ -251,7 +251,7 @@ private:
     }
 
     void draw_jump(const Row &row) {
-        const bool passes = event(row).value != 0;
+        const bool passes = deviates(event(row), recording_.choices);
         svg_.line({layout_.left - 4, row.y}, {width() - 16, row.y},
                   passes ? "stroke=\"#c81e1e\" stroke-dasharray=\"6 4\""
                          : "stroke=\"#7b8794\" stroke-dasharray=\"6 4\"");
@@ -260,8 +260,11 @@ private:
                   (passes ? "time passes those that could go on: " : "time: ") + time_words(event(row).now_ns));
     }
 
-    void draw_preemption(const Row &row) {
+    // Red where a deviation made it so.
+    void draw_turn(const Row &row) {
         const mc_sim_event &one = event(row);
+        if (!deviates(one, recording_.choices))
+            return label(row, "before " + names_.task(one.peer), "class=\"halo quiet\"");
         const double x = x_of(one.task);
         svg_.path("M" + number(x - 16) + " " + number(row.y - 5) + " l8 5 l-8 5 Z",
                   "fill=\"" + std::string(red) + "\"");

@@ -166,6 +166,26 @@ Test(Sequence, names_tasks_and_channels) {
         cr_assert(contains(text, part), "%s is not in\n%s", part, text.c_str());
 }
 
+// Goal: the text and the picture mark what deviations did, and nothing else.
+Test(Sequence, marks_deviations) {
+    auto other_goes_on = event(MC_SIM_RUN, 1, 0, 2, 1);
+    auto time = event(MC_SIM_TIME, MC_SIM_CLOCK, 0, 0, 1);
+    other_goes_on.choice = 2;
+    time.choice = 3;
+    Recording recording =
+        recording_with({event(MC_SIM_SPAWN, 0, 0, 1), event(MC_SIM_SPAWN, 0, 0, 2), other_goes_on, time});
+    recording.choices = {{2, 1, 0, 1}, {2, 0, 0, 1}, {2, 0, 0, 3}};
+    cr_assert(!contains(joined(sequence_of(recording, "")), "*"));
+    cr_assert(!contains(picture_of(recording, ""), "halo wrong"));
+    recording.choices[1].taken = 1;
+    cr_assert(contains(joined(sequence_of(recording, "")), "*      2"));
+    cr_assert(!contains(joined(sequence_of(recording, "")), "*      3"));
+    cr_assert(contains(picture_of(recording, ""), "class=\"halo wrong\"><title>2: "));
+    recording.choices[2].taken = 1;
+    cr_assert(contains(joined(sequence_of(recording, "")), "*      3"));
+    cr_assert(contains(picture_of(recording, ""), "time passes those"));
+}
+
 // --- two runs ---
 
 namespace {
@@ -272,6 +292,8 @@ Test(Failure, is_not_believed) {
     for (const char *text :
          {"", "{", "[]", "{}", "null", "{\"format\": 3}", "{\"format\": \"mcrt failure\", \"format_version\": 2}"})
         cr_assert(is_refused(file, text), "%s", text);
+    cr_assert(is_refused(file, std::string(200'000, '[')));
+    cr_assert(is_refused(file, std::string(200'000, '[') + std::string(200'000, ']')));
     for (const char *key :
          {"program", "arguments", "environment", "seed", "schedule", "signature", "failure", "kind", "code"}) {
         std::string without = json;

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <optional>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -67,15 +68,19 @@ std::vector<std::string> gdb_arguments(const Program &program, const std::map<st
     return arguments;
 }
 
-// As a shell does it: what the terminal sends is the program's, and we stay to say how it ended.
+// As a shell does it: what the terminal sends is the program's, and we stay to say how it ended. What ends us ends it.
 int run(const Program &program, const std::map<std::string, std::string> &variables) {
     std::fflush(nullptr);
     const auto interrupt = std::signal(SIGINT, SIG_IGN);
     const auto quit = std::signal(SIGQUIT, SIG_IGN);
+    const pid_t parent = getpid();
     const pid_t pid = fork();
     if (pid < 0)
         throw Stop{status_usage, std::string("cannot start a process: ") + std::strerror(errno)};
     if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent)
+            _exit(127); // it has ended before that
         std::signal(SIGINT, interrupt);
         std::signal(SIGQUIT, quit);
         execute(program.path, program.arguments, environment_with(variables));

@@ -56,15 +56,16 @@ bool write_down(Failure *failure, const Recording &recording, const std::string 
     std::error_code error;
     std::filesystem::create_directories(directory, error);
     const std::string base = directory + "/failure";
-    bool written = true;
+    const std::string schedule_file = base + ".schedule";
+    std::filesystem::remove(schedule_file, error); // of a longer one, before this
     if (failure->schedule.size() > most_schedule) {
-        failure->schedule_file = base + ".schedule";
-        written &= write_file(failure->schedule_file, failure->schedule + "\n");
+        if (!write_file(schedule_file, failure->schedule + "\n"))
+            return false;
+        failure->schedule_file = schedule_file;
     }
-    written &= write_file(base + ".json", to_json(*failure));
-    written &= write_file(base + ".txt", joined(sequence_of(recording, in_words(failure->verdict))));
-    written &= write_file(base + ".svg", picture_of(recording, in_words(failure->verdict)));
-    return written;
+    return write_file(base + ".json", to_json(*failure)) &&
+           write_file(base + ".txt", joined(sequence_of(recording, in_words(failure->verdict)))) &&
+           write_file(base + ".svg", picture_of(recording, in_words(failure->verdict)));
 }
 
 void print_output(const std::string &output) {
@@ -78,16 +79,20 @@ void print_output(const std::string &output) {
 void print_sequence(const Failure &failure, const Recording &recording, const std::string &directory) {
     const std::vector<std::string> lines = sequence_of(recording, in_words(failure.verdict));
     const bool cut = lines.size() > most_sequence_lines + 1;
-    std::printf("\nThe message sequence (%s%s, as a picture: %s; * marks preemptions):\n",
-                cut ? "its end; all of it: " : "", quoted(directory + "/failure.txt").c_str(),
-                quoted(directory + "/failure.svg").c_str());
+    std::string about = cut ? "its end; " : "";
+    if (!directory.empty())
+        about += (cut ? "all of it: " : "") + quoted(directory + "/failure.txt") +
+                 ", as a picture: " + quoted(directory + "/failure.svg") + "; ";
+    std::printf("\nThe message sequence (%s* marks deviations):\n", about.c_str());
     std::printf("%s\n", lines[0].c_str());
     print_last({lines.begin() + 1, lines.end()}, most_sequence_lines, "");
 }
 
 void print_commands(const Failure &failure, const std::string &directory) {
-    std::printf("\nTo run it again:\n  mcrt replay %s\n  %s\n", quoted(directory + "/failure.json").c_str(),
-                command_of(failure).c_str());
+    std::printf("\nTo run it again:\n");
+    if (!directory.empty())
+        std::printf("  mcrt replay %s\n", quoted(directory + "/failure.json").c_str());
+    std::printf("  %s\n", command_of(failure).c_str());
 }
 
 } // namespace mc::mcrt

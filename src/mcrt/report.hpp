@@ -9,10 +9,11 @@
 namespace mc::mcrt {
 
 // failure.json, failure.txt, failure.svg, and failure.schedule when it is too long for a command line; failure->schedule_file says so
-// then. False: something could not be written, which is said on standard error.
+// then. False: one of them could not be written, which is said on standard error; those after it are left.
 bool write_down(Failure *failure, const Recording &recording, const std::string &directory);
 
 void print_output(const std::string &output);
+// directory: where the files are; empty: there are none.
 void print_sequence(const Failure &failure, const Recording &recording, const std::string &directory);
 void print_commands(const Failure &failure, const std::string &directory);
 

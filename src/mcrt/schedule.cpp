@@ -26,4 +26,20 @@ uint64_t preemptions_of(const Choices &choices) {
                                                [](const auto &choice) { return preempts(choice, choice.taken); }));
 }
 
+bool same(const mc_sim_choice &one, const mc_sim_choice &other) {
+    return one.candidates == other.candidates && one.taken == other.taken && one.kind == other.kind &&
+           one.flags == other.flags;
+}
+
+bool same(const Choices &one, const Choices &other) {
+    return std::equal(one.begin(), one.end(), other.begin(), other.end(),
+                      [](const auto &left, const auto &right) { return same(left, right); });
+}
+
+bool deviates(const mc_sim_event &event, const Choices &choices) {
+    if ((event.kind != MC_SIM_RUN && event.kind != MC_SIM_TIME) || event.value == 0)
+        return false;
+    return event.choice == 0 || event.choice > choices.size() || choices[event.choice - 1].taken != 0;
+}
+
 } // namespace mc::mcrt

@@ -28,4 +28,11 @@ inline bool preempts(const mc_sim_choice &choice, uint32_t taken) {
 }
 uint64_t preemptions_of(const Choices &choices);
 
+bool same(const mc_sim_choice &one, const mc_sim_choice &other);
+bool same(const Choices &one, const Choices &other);
+
+// Whether the event is a deviation's doing: another task goes on though the one that ran could have, or time passes those that could
+// go on. Of a choice that is not recorded nothing more is known than that.
+bool deviates(const mc_sim_event &event, const Choices &choices);
+
 } // namespace mc::mcrt

@@ -1,6 +1,7 @@
 #include "mcrt/sequence.hpp"
 
 #include "mcrt/names.hpp"
+#include "mcrt/schedule.hpp"
 #include "mcrt/text.hpp"
 #include "mcrt/words.hpp"
 
@@ -25,10 +26,6 @@ bool matters(const mc_sim_event &event) {
     }
 }
 
-bool is_preemption(const mc_sim_event &event) {
-    return (event.kind == MC_SIM_RUN || event.kind == MC_SIM_TIME) && event.value != 0;
-}
-
 std::string padded(const std::string &text, size_t width, bool right) {
     const size_t used = width_of(text);
     const std::string fill(used < width ? width - used : 0, ' ');
@@ -37,7 +34,7 @@ std::string padded(const std::string &text, size_t width, bool right) {
 
 class Table {
 public:
-    Table(const Recording &recording, const Names &names) : names_(names) {
+    Table(const Recording &recording, const Names &names) : choices_(recording.choices), names_(names) {
         for (const mc_sim_event &event : recording.events)
             if (matters(event))
                 tasks_ = std::max(tasks_, width_of(task(event.task)));
@@ -46,10 +43,11 @@ public:
     std::string heading() const { return "   event        time  " + padded("task", tasks_, false) + "  what"; }
 
     std::string line(size_t number, const mc_sim_event &event) const {
-        std::string text = is_preemption(event) ? "* " : "  ";
+        const bool starred = deviates(event, choices_);
+        std::string text = starred ? "* " : "  ";
         text += padded(std::to_string(number), 6, true) + "  " + padded(time_words(event.now_ns), 10, true) + "  ";
         text += padded(task(event.task), tasks_, false) + "  " + words_of(event, names_);
-        if (is_preemption(event) && event.choice != 0)
+        if (starred && event.choice != 0)
             text += " (choice " + std::to_string(event.choice - 1) + ")";
         return text;
     }
@@ -57,6 +55,7 @@ public:
 private:
     std::string task(uint64_t id) const { return shortened(names_.task(id), most_task_width); }
 
+    const Choices &choices_;
     const Names &names_;
     size_t tasks_ = 4;
 };

@@ -8,7 +8,7 @@
 
 namespace mc::mcrt {
 
-// Columns: event, time, task, what; a star before each preemption, with the number of the choice that made it. The first line names
+// Columns: event, time, task, what; a star before each deviation (schedule.hpp), with the number of its choice. The first line names
 // the columns. The last say how the run failed, if it did.
 std::vector<std::string> sequence_of(const Recording &recording, const std::string &wrong);
 

@@ -40,10 +40,9 @@ public:
     }
 
     // One more, whatever is left.
-    std::optional<Found> confirm(const Schedule &schedule) {
+    Found confirm(const Schedule &schedule, bool *fails) {
         Result result = std::move(runner_.run({Run{seed_, "", schedule}})[0]);
-        if (!note(result))
-            return std::nullopt;
+        *fails = note(result);
         Recording recording = result.recording();
         return Found{std::move(result), std::move(recording)};
     }
@@ -81,20 +80,21 @@ double limit_for_trials(const Runner &runner, const Found &found) {
 
 } // namespace
 
-std::optional<Shrunk> shrink(Runner &runner, const ExploreOptions &options, const Found &found) {
+Shrunk shrink(Runner &runner, const ExploreOptions &options, const Found &found) {
     const double limit = runner.limit();
     runner.set_limit(limit_for_trials(runner, found));
     ScheduleTrials trials(runner, options, found);
-    std::optional<Found> best = trials.confirm(schedule_of(found.recording.choices));
-    if (best && options.shrink) {
-        const Choices choices = Shrinker(trials, runner.places()).shrink(best->recording.choices);
-        if (auto shorter = trials.confirm(schedule_of(choices)))
+    bool fails = false;
+    Found best = trials.confirm(schedule_of(found.recording.choices), &fails);
+    if (fails && options.shrink) {
+        const Choices choices = Shrinker(trials, runner.places()).shrink(best.recording.choices);
+        bool still_fails = false;
+        Found shorter = trials.confirm(schedule_of(choices), &still_fails);
+        if (still_fails)
             best = std::move(shorter);
     }
     runner.set_limit(limit);
-    if (!best)
-        return std::nullopt;
-    return Shrunk{std::move(*best), trials.runs(), trials.took(), !trials.ended()};
+    return Shrunk{std::move(best), fails, trials.runs(), trials.took(), !trials.ended()};
 }
 
 } // namespace mc::mcrt

@@ -3,18 +3,16 @@
 
 #include "mcrt/search.hpp"
 
-#include <optional>
-
 namespace mc::mcrt {
 
 struct Shrunk {
-    Found found; // a run by its schedule alone, that fails in the same way
+    Found found;       // a run by its schedule alone
+    bool fails = true; // in the same way
     uint64_t runs = 0;
     double took_s = 0;
     bool complete = true; // runs and time were enough for all that the shrinker tries
 };
 
-// None: the schedule alone does not fail so.
-std::optional<Shrunk> shrink(Runner &runner, const ExploreOptions &options, const Found &found);
+Shrunk shrink(Runner &runner, const ExploreOptions &options, const Found &found);
 
 } // namespace mc::mcrt
