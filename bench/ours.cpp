@@ -48,13 +48,30 @@ double yield100(uint64_t iterations) {
 
 // --- rendezvous, stream --------------------------------------------------------------------------------------------
 
-double rendezvous(uint64_t iterations) {
-    return bench::time_per_operation(iterations, [](uint64_t messages) {
-        PingPong game{{}, {}, messages / 2};
-        mc_task_t a = spawn(send_pings<csp_recv>, &game), b = spawn(return_pongs<csp_recv>, &game);
-        join(a);
-        join(b);
+void exchange(uint64_t messages) {
+    PingPong game{{}, {}, messages / 2};
+    mc_task_t a = spawn(send_pings<csp_recv>, &game), b = spawn(return_pongs<csp_recv>, &game);
+    join(a);
+    join(b);
+}
+
+double rendezvous(uint64_t iterations) { return bench::time_per_operation(iterations, exchange); }
+
+// --- sim_step ------------------------------------------------------------------------------------------------------
+
+double sim_step(uint64_t iterations) {
+    mc_runtime_options options = MC_RUNTIME_OPTIONS_INIT;
+    mc_runtime_t unused;
+    options.mode = MC_MODE_SIMULATION;
+    options.seed = 1;
+    bench::require(mc_runtime_create(&options, &unused) == MC_OK, "mc_runtime_create");
+    uint64_t before = 0; // of the measured pass
+    const double message = bench::time_per_operation(iterations, [&](uint64_t messages) {
+        before = mc_sim_steps();
+        exchange(messages);
     });
+    bench::further("message", message);
+    return message * static_cast<double>(iterations) / static_cast<double>(mc_sim_steps() - before);
 }
 
 struct Stream {
@@ -178,6 +195,7 @@ double memory(uint64_t count) {
 constexpr bench::Row kRows[] = {{"yield2", yield2},
                                 {"yield100", yield100},
                                 {"rendezvous", rendezvous},
+                                {"sim_step", sim_step},
                                 {"stream", stream},
                                 {"alt4", alt4},
                                 {"prialt4", prialt4},

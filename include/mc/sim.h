@@ -21,6 +21,7 @@
  *   - mc_now, mc_random and the choices of csp_alt are drawn from the seed; ids count up in the order of creation; no pointer's
  *     value decides anything. A quantum is over after quantum_reductions calls, whatever time they took.
  *   - mc_blocking_call runs the function on a microthread of its own with a large stack.
+ *   - Nobody outside can end a wait: what waits for ever is a deadlock, whatever mc_runtime_hold says.
  *   - What the simulator itself needs comes from the C++ run-time library's operator new, whatever mc_set_allocator says; without
  *     memory for that the process ends by abort(). Stacks are 64 KiB at least, since it runs there.
  * What the program itself takes from elsewhere (clocks, random numbers, files, addresses, threads of its own) is not controlled:
@@ -64,7 +65,8 @@ MC_API uint32_t mc_sim_choose(uint32_t n) MC_NOEXCEPT;
  * FIFO: what was put into a channel comes out unchanged and in that order.
  * NO_TASK_LEFT: at exit every microthread has ended.
  * BOUNDED_WAIT: nobody waits for more than bound steps to send, or for a mutex, a semaphore or a read-write lock.
- *   (Runnable tasks have their turn in time then, whatever the policy.) bound 0: 100,000; 16 or more is sensible.
+ *   (Runnable tasks have their turn in time then, whatever the policy. One that was woken and finds the mutex taken again waits
+ *   anew.) bound 0: 100,000; 16 or more is sensible. The last one given holds.
  * The environment may ask for the same: MCRT_ORACLES=ledger,fifo,tasks,wait or wait:BOUND. Calls add to what is checked.
  * MC_E_INVAL: other bits. MC_E_SIM: not the simulated thread. MC_OK also outside simulation, where nothing is checked.
  * Blocks: never. Threads: any. Calls back: no. */

@@ -3,7 +3,7 @@
 
 #include <mc/mc.h>
 
-#include <cerrno>
+#include <sys/resource.h>
 
 using namespace mc;
 using namespace mc::sim;
@@ -77,6 +77,40 @@ Test(SimRecord, several_mutexes_and_a_death) {
     cr_assert_eq(locks_of(recorded, spawned(0)), "LLLUUU");
     cr_assert_eq(locks_of(recorded, spawned(1)), "LU");
     cr_assert_eq(locks_of(recorded, spawned(2)), "LLUU");
+}
+
+// Goal: mutexes that are one after another are others, also where they lie at the same place; one that is locked several times by its
+// owner is locked once, and given back once.
+Test(SimRecord, mutexes_by_number) {
+    const Recorded recorded = straight([](Outcome &) {
+        for (int i = 0; i < 2; ++i) {
+            mc_mutex_t mutex = 0;
+            cr_assert_eq(mc_mutex_create(MC_MUTEX_RECURSIVE, &mutex), MC_OK);
+            for (int round = 0; round < 3; ++round)
+                cr_assert_eq(mc_mutex_lock(mutex), MC_OK);
+            mc_sim_note("inside");
+            for (int round = 0; round < 3; ++round)
+                cr_assert_eq(mc_mutex_unlock(mutex), MC_OK);
+            cr_assert_eq(mc_mutex_destroy(mutex), MC_OK);
+        }
+    });
+    std::vector<std::pair<uint32_t, uint64_t>> seen;
+    for (const mc_sim_event &event : recorded.events)
+        if (event.kind == MC_SIM_LOCK || event.kind == MC_SIM_UNLOCK || event.kind == MC_SIM_NOTE)
+            seen.emplace_back(event.kind, event.object);
+    const std::vector<std::pair<uint32_t, uint64_t>> wanted{{MC_SIM_LOCK, 1}, {MC_SIM_NOTE, 0}, {MC_SIM_UNLOCK, 1},
+                                                            {MC_SIM_LOCK, 2}, {MC_SIM_NOTE, 0}, {MC_SIM_UNLOCK, 2}};
+    cr_assert(seen == wanted);
+}
+
+// Goal: where files may not become so large there is no recording, and no signal.
+Test(SimRecord, a_small_limit) {
+    const rlimit limit{1'000'000, 1'000'000};
+    cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    Recording recording;
+    const std::string file = "/tmp/mcrt-sim-test-" + std::to_string(getpid());
+    cr_assert_not(recording.open(file.c_str()));
+    unlink(file.c_str());
 }
 
 // Goal: who goes on after its wait is told of, also when nobody ran in between.

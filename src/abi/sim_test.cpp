@@ -123,6 +123,8 @@ Test(Simulation, is_off_by_itself) {
     bool seen[3] = {};
     for (int i = 0; i < 1000; ++i)
         seen[mc_sim_choose(3)] = true;
+    for (int i = 0; i < 1000; ++i)
+        cr_assert_lt(mc_sim_choose(1'000'000'000), 65'535u);
     cr_assert(seen[0] && seen[1] && seen[2]);
 }
 
@@ -700,14 +702,17 @@ Test(Simulation, quiescence_is_a_wait) {
             cr_assert_eq(mc_runtime_start(*rt), MC_OK);
         }
         const mc_task_t sleeps = go([] { return mc_sleep(10 * MC_SEC); }, "sleeps", second);
+        const mc_task_t asks = go([&] { return mc_runtime_wait_quiescent(second, MC_FOREVER); }, "asks", first);
+        const mc_task_t elsewhere = go([] { return mc_sleep(1000 * MC_SEC); }, "elsewhere"); // keeps nobody
+        cr_assert_eq(mc_sleep(MC_MS), MC_OK);
+        const int64_t before = mc_now();
         mc_scope_t scope = 0;
         cr_assert_eq(mc_scope_create(mc_now() + 20 * MC_MS, &scope), MC_OK);
         cr_assert_eq(mc_scope_enter(scope), MC_OK);
         cr_assert_eq(mc_runtime_wait_quiescent(second, MC_FOREVER), MC_E_CANCELED);
+        cr_assert_lt(mc_now() - before, 25 * MC_MS); // though another one waits without a deadline
         cr_assert_eq(mc_scope_leave(), MC_OK);
         cr_assert_eq(mc_scope_destroy(scope), MC_OK);
-        const mc_task_t asks = go([&] { return mc_runtime_wait_quiescent(second, MC_FOREVER); }, "asks", first);
-        cr_assert_eq(mc_sleep(MC_MS), MC_OK);
         cr_assert_eq(mc_runtime_shutdown(first, MC_SEC), MC_OK);
         cr_assert_eq(result_of(asks), MC_E_SHUTDOWN);
         cr_assert_eq(result_of(sleeps), MC_OK);
@@ -729,9 +734,44 @@ Test(Simulation, quiescence_is_a_wait) {
         cr_assert_eq(said.said_count, 1u);
         cr_assert_eq(result_of(receives), MC_OK);
         cr_assert_eq(result_of(retires), MC_OK);
+        cr_assert_lt(mc_now(), 100 * MC_SEC);
+        cr_assert_eq(result_of(elsewhere), MC_OK);
         cr_assert_eq(mc_runtime_shutdown(second, MC_SEC), MC_OK);
     });
     cr_assert(outcome.fine());
+}
+
+// Goal: what a blocking call runs is no microthread of the runtime's, in that no shutdown ends its waits, and nothing is quiet while it
+// is under way.
+Test(Simulation, a_blocking_call_is_native) {
+    for (uint64_t seed = 0; seed < 20; ++seed) {
+        const Outcome outcome = simulate(seed, [](Outcome &said) {
+            mc_runtime_t rt = 0;
+            mc_runtime_options options = MC_RUNTIME_OPTIONS_INIT;
+            cr_assert_eq(mc_runtime_create(&options, &rt), MC_OK);
+            cr_assert_eq(mc_runtime_start(rt), MC_OK);
+            static mc_chan_t never;
+            never = channel();
+            const mc_task_t waits = go(
+                [&] {
+                    int32_t result = 0;
+                    const auto call = [](void *) -> int32_t {
+                        const int32_t slept = mc_sleep(50 * MC_MS);
+                        return slept == MC_OK ? static_cast<int32_t>(receive(never)) : slept;
+                    };
+                    cr_assert_eq(mc_blocking_call(call, nullptr, &result), MC_OK);
+                    said.say(result);
+                },
+                "calls", rt);
+            cr_assert_eq(mc_runtime_wait_quiescent(rt, mc_now() + 200 * MC_MS), MC_E_TIMEDOUT);
+            const mc_task_t sends = go([] { return send(never, 7); });
+            cr_assert_eq(mc_runtime_shutdown(rt, MC_SEC), MC_OK);
+            cr_assert_eq(result_of(waits), MC_OK);
+            cr_assert_eq(result_of(sends), MC_OK);
+        });
+        cr_assert(outcome.fine(), "seed %d", static_cast<int>(seed));
+        cr_assert_eq(outcome.said[0], 7);
+    }
 }
 
 // Goal: a hook of a thread's start may not wait, and lets nobody else in.
@@ -931,6 +971,11 @@ Test(Oracles, bounded_wait) {
         starved += simulate(settings, starves, true).aborted() ? 1 : 0;
         settings.bound = 1'000'000;
         cr_assert(simulate(settings, starves, true).fine());
+        const auto asks_for_another = [&](Outcome &said) {
+            cr_assert_eq(mc_sim_oracles(MC_SIM_LEDGER, 1), MC_OK); // says nothing of waits
+            starves(said);
+        };
+        cr_assert(simulate(settings, asks_for_another, true).fine());
     }
     cr_assert_gt(starved, 3);
 }

@@ -138,6 +138,19 @@ Test(SimTime, deadlines_are_exact) {
               }).fine());
 }
 
+// Goal: at the end of time it stands still, and does not go back.
+Test(SimTime, the_end_of_time) {
+    const Outcome outcome = simulate(1, [](Outcome &) {
+        cr_assert_eq(mc_sleep_until(MC_FOREVER - 500), MC_OK);
+        const int64_t now = mc_now();
+        cr_assert_geq(now, MC_FOREVER - 500);
+        for (int i = 0; i < 20; ++i)
+            cr_assert_eq(mc_yield(), MC_OK);
+        cr_assert_geq(mc_now(), now);
+    });
+    cr_assert(outcome.fine());
+}
+
 // Goal: who asks again and again, and gets on with it, does not make time jump to a deadline far away.
 Test(SimTime, yields_that_get_on_are_no_wait) {
     for (uint64_t seed = 0; seed < 10; ++seed) {

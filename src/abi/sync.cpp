@@ -41,8 +41,9 @@ template <class Act> inline int32_t with_mutex(mc_mutex_t handle, bool may_switc
 __attribute__((noinline)) int32_t lock_recorded(ThreadContext &thread, Mutex &mutex, mc_mutex_t handle,
                                                 int64_t deadline_ns) noexcept {
     const Task *task = thread.running; // the thread may be another one afterwards
+    const bool again = mutex.owned_by(*task);
     const int32_t status = mutex.lock(thread, handle, deadline_ns);
-    if (status == MC_OK || status == MC_E_OWNERDEAD)
+    if (!again && (status == MC_OK || status == MC_E_OWNERDEAD))
         mc::sched::tell_locked(*task, mutex);
     return status;
 }
@@ -54,8 +55,8 @@ inline int32_t lock(ThreadContext &thread, Mutex &mutex, mc_mutex_t handle, int6
 
 // And has given it back: others may go on, at once.
 void note_unlock(ThreadContext &thread, const Mutex &mutex) noexcept {
-    if (mc::sched::simulator() == nullptr) [[likely]]
-        return;
+    if (mc::sched::simulator() == nullptr || mutex.owned_by(*thread.running)) [[likely]]
+        return; // or it is locked still, as often as it was before
     mc::sched::tell_unlocked(*thread.running, mutex);
     mc::sched::let_others(thread);
 }

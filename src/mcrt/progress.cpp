@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 namespace mc::mcrt {
@@ -13,6 +14,13 @@ namespace {
 constexpr double bar_every_s = 0.1;
 constexpr double line_every_s = 2.0;
 constexpr size_t bar_width = 24;
+constexpr size_t least_bar_width = 4;
+constexpr size_t usual_columns = 80;
+
+size_t columns_of_terminal() {
+    winsize size{};
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col : usual_columns;
+}
 
 } // namespace
 
@@ -40,11 +48,16 @@ void Progress::show(uint64_t done, uint64_t signatures) {
         std::fprintf(stderr, "mcrt: %s\n", figures.c_str());
 }
 
+// On one line of the terminal, or each would leave the one before behind. The figures matter more than the bar.
 void Progress::draw_bar(uint64_t done, const std::string &figures) {
+    const size_t columns = columns_of_terminal() - 1;
+    const size_t beside = figures.size() + 3; // its brackets, and a space
+    const size_t room = columns < beside ? 0 : std::min(columns - beside, bar_width);
     const auto share = static_cast<double>(done) / static_cast<double>(std::max<uint64_t>(most_, 1));
-    const auto full = std::min(static_cast<size_t>(share * bar_width), bar_width);
-    std::fprintf(stderr, "\r[%s%s] %s\033[K", std::string(full, '#').c_str(),
-                 std::string(bar_width - full, ' ').c_str(), figures.c_str());
+    const auto full = std::min(static_cast<size_t>(share * static_cast<double>(room)), room);
+    const std::string bar =
+        room < least_bar_width ? "" : "[" + std::string(full, '#') + std::string(room - full, ' ') + "] ";
+    std::fprintf(stderr, "\r%s\033[K", (bar + figures).substr(0, columns).c_str());
     drawn_ = true;
 }
 

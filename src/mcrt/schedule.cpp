@@ -39,7 +39,7 @@ bool same(const Choices &one, const Choices &other) {
 bool deviates(const mc_sim_event &event, const Choices &choices) {
     if ((event.kind != MC_SIM_RUN && event.kind != MC_SIM_TIME) || event.value == 0)
         return false;
-    return event.choice == 0 || event.choice > choices.size() || choices[event.choice - 1].taken != 0;
+    return event.choice > choices.size() || (event.choice != 0 && choices[event.choice - 1].taken != 0);
 }
 
 } // namespace mc::mcrt

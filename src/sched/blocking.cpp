@@ -3,6 +3,7 @@
 #include "base/alloc.hpp"
 #include "base/assert.hpp"
 #include "base/guarded.hpp"
+#include "sched/primitive.hpp"
 #include "sched/runtime.hpp"
 #include "sched/task_state.hpp"
 
@@ -14,14 +15,6 @@ namespace {
 enum : uint32_t { asleep, awake }; // Worker::word
 
 sync::atomic<uint32_t> all_calls{0};
-
-int32_t refuse(const ThreadContext &thread, int64_t deadline_ns, Scope *scope) noexcept {
-    const int32_t refused = refuse_to_wait(thread, deadline_ns);
-    if (refused != MC_OK)
-        return refused;
-    Scope *cancels = scope != nullptr ? scope : thread.running->scope;
-    return cancels != nullptr && cancels->cancelled() ? MC_E_CANCELED : MC_OK;
-}
 
 // The next job on this thread is another task's: it must not find itself in a scope, or with an epoch pinned.
 void end_what_fn_left() noexcept {
@@ -67,7 +60,7 @@ struct BlockingPool::JobParking : Parking {
 
 int32_t BlockingPool::call(ThreadContext &thread, Function fn, void *user, int64_t deadline_ns, Scope *scope,
                            int32_t *result) noexcept {
-    int32_t status = refuse(thread, deadline_ns, scope);
+    int32_t status = refuse_to_begin(thread, deadline_ns, scope);
     if (status != MC_OK)
         return status;
     Job job(fn, user, thread.running);

@@ -125,6 +125,8 @@ public:
     // The running task calls the library: another one may go on first. Nothing else may be under way.
     bool simulated() const noexcept { return !alone_ && !many_; }
     void simulate_call() noexcept;
+    // Lets those run that can; when there is nobody, waits for the next deadline, or its own. MC_OK: look again.
+    int32_t wait_for_others(WaitsFor waits_for, int64_t deadline_ns) noexcept;
     // Gives the queued tasks of another runtime's first executor, which nobody runs, to this one.
     void take_over_inbox(Executor &from) noexcept { from.give_inbox_to(*this); }
 
@@ -200,6 +202,7 @@ private:
     void leave_simulated(Task *chosen) noexcept;
     void yield_simulated() noexcept;
     void choose_simulated(Turn turn) noexcept;
+    bool others_move() const noexcept;
     void idle_simulated() noexcept;
 
     // reclaim.cpp
@@ -259,8 +262,8 @@ private:
     bool many_ = false;
     bool alone_;                  // see alone()
     bool lets_time_jump_ = false; // simulated: the idle context is to let it
-    int64_t jump_to_ns_ = 0;
-    bool strays_ = false;  // others have stopped, and we are the first: something may still be sent to them
+    int64_t jump_to_ns_ = 0;      // then, to there
+    bool strays_ = false;         // others have stopped, and we are the first: something may still be sent to them
     bool to_idle_ = false; // the next switch goes to the idle context: the wheel's turn has come, or the pool stops
     int64_t last_poll_ns_ = 0;
     int64_t last_fire_ns_ = INT64_MIN / 2; // when timers fired last: those that follow closely wait to fire together

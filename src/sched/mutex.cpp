@@ -267,6 +267,9 @@ int32_t destroy_mutex(uint64_t handle) noexcept {
     Mutex *mutex = mutex_at(handle);
     bool reusable = false;
     const int32_t status = mutex == nullptr ? MC_E_STALE : mutex->end(handle, &reusable);
+    if (status == MC_OK)
+        if (Simulator *simulation = simulator()) [[unlikely]]
+            simulation->mutex_gone(mutex);
     if (status == MC_OK && reusable)
         mutex_slab().release(mutex);
     return status;

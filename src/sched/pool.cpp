@@ -390,7 +390,7 @@ namespace {
 void end_waits_simulated(const Pool &pool) noexcept {
     for_each_task([&](Task &task) {
         const uint64_t word = task.word.look();
-        if (task.home == &pool && task.kind == Kind::fiber && TaskWord::is_parked_unclaimed(word))
+        if (task.home == &pool && task.kind == Kind::fiber && !task.native && TaskWord::is_parked_unclaimed(word))
             (void)claim_and_wake(&task, TaskWord::epoch_of(word), WakeReason::shutdown, 0);
     });
 }

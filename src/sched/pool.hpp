@@ -116,7 +116,7 @@ public:
     void count_end_in_simulation() noexcept {
         simulated_ended_.store(simulated_ended_.load(sync::relaxed) + 1, sync::release); // see Executor::reap
     }
-    // Something of it is runnable, or will be by itself.
+    // Something of it is runnable, or will be by itself; a blocking call is under way; something waits to be freed.
     bool moves_in_simulation() noexcept;
 
     // --- ending
@@ -133,6 +133,7 @@ public:
         withdraw_from_outside();
         return false;
     }
+    // By one that lives in it: it can not end meanwhile.
     void admit_although_closing() noexcept { (void)foreign_spawned_.fetch_add(1, sync::seq_cst); }
     void withdraw_from_outside() noexcept; // it was counted, and has not begun
     // Blocking calls are under way.

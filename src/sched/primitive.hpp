@@ -6,6 +6,7 @@
 #include "base/handle.hpp"
 #include "base/slab.hpp"
 #include "sched/runtime.hpp"
+#include "sched/scope.hpp"
 #include "sched/wait_list.hpp"
 
 #include <mc/base.h>
@@ -74,6 +75,15 @@ inline int32_t refuse_to_wait(const ThreadContext &thread, int64_t deadline_ns) 
     if (deadline_ns != MC_FOREVER && deadline_ns <= sync::now_ns())
         return MC_E_TIMEDOUT;
     return may_block(thread);
+}
+
+// The same for what is done without a lock: also when a scope, or else the task's own, is cancelled.
+inline int32_t refuse_to_begin(const ThreadContext &thread, int64_t deadline_ns, Scope *scope) noexcept {
+    const int32_t refused = refuse_to_wait(thread, deadline_ns);
+    if (refused != MC_OK)
+        return refused;
+    Scope *cancels = scope != nullptr ? scope : thread.running->scope;
+    return cancels != nullptr && cancels->cancelled() ? MC_E_CANCELED : MC_OK;
 }
 
 // Under the lock, which it gives back. When the wait has not been granted, ended(T &) is called under the lock, with the

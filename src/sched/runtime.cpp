@@ -33,8 +33,8 @@ struct Registry {
     PoolOptions options;
     // 1 while a thread owns the first executor, or all have threads of their own; read without the mutex by take_over
     sync::atomic<uint32_t> owned{0};
-    pid_t owner_tid =
-        0; // in simulation: that thread may call again as it ends, from destructors and at exit, and no other may
+    // The last owner; 0: there was none. In simulation it alone may call, also as it ends: from destructors, and at exit.
+    pid_t owner_tid = 0;
     bool simulates_many = false; // in simulation: executors have been asked for
     bool ended = false;          // an executor's thread ended on a microthread's stack: the process is exiting
     Task *foreign = nullptr;     // list
@@ -483,7 +483,11 @@ int32_t stop_executors(ThreadContext &thread) noexcept {
     return status;
 }
 
-bool owner_is_elsewhere() noexcept { return registry.owned.load(sync::relaxed) != 0 && current() == nullptr; }
+// What an owner that has ended did happens before this: it gave up the ownership under the mutex.
+bool owner_is_elsewhere() noexcept {
+    sync::lock_guard guard(registry.mutex);
+    return registry.owned.load(sync::relaxed) != 0 && current() == nullptr;
+}
 
 bool simulates_many() noexcept {
     sync::lock_guard guard(registry.mutex);

@@ -2,6 +2,7 @@
 
 #include "base/cpus.hpp"
 #include "base/log.hpp"
+#include "sched/primitive.hpp"
 #include "sched/report.hpp"
 #include "sched/runtime.hpp"
 
@@ -432,13 +433,12 @@ int32_t run_until_quiescent(ThreadContext &thread, Pool &pool, int64_t deadline_
     return MC_E_DEADLOCK;
 }
 
-// What would end the wait if it were parked.
-int32_t ends_quiescence_in_simulation(const Task &caller, int64_t deadline_ns) noexcept {
-    if (deadline_ns != MC_FOREVER && sync::now_ns() >= deadline_ns)
-        return MC_E_TIMEDOUT;
-    if (caller.scope != nullptr && caller.scope->cancelled())
-        return MC_E_CANCELED;
-    return caller.kind == Kind::fiber && caller.home->closing() ? MC_E_SHUTDOWN : MC_OK;
+// What ends the wait while it is not parked, since others run.
+int32_t refuse_to_wait_on(const ThreadContext &thread, int64_t deadline_ns) noexcept {
+    const Task &caller = *thread.running;
+    if (caller.kind == Kind::fiber && caller.home->closing())
+        return MC_E_SHUTDOWN;
+    return refuse_to_begin(thread, deadline_ns, nullptr);
 }
 
 // In simulation, by any task but the runtime's own: the others run.
@@ -452,10 +452,9 @@ int32_t wait_simulated(ThreadContext &thread, Pool &pool, int64_t deadline_ns) n
     caller.quiescence_of.store(&pool, sync::relaxed); // it does not move, for others who wait so
     int32_t status = MC_OK;
     while (status == MC_OK && pool.moves_in_simulation()) {
-        status = ends_quiescence_in_simulation(caller, deadline_ns);
-        const int64_t scope_ends_ns = caller.scope != nullptr ? caller.scope->deadline_ns() : MC_FOREVER;
+        status = refuse_to_wait_on(thread, deadline_ns);
         if (status == MC_OK)
-            (void)executor.run_once(std::min(deadline_ns, scope_ends_ns));
+            status = executor.wait_for_others(WaitsFor(WaitKind::quiescence, &pool), deadline_ns);
     }
     caller.quiescence_of.store(nullptr, sync::relaxed);
     if (status != MC_OK)

@@ -112,17 +112,53 @@ void Pool::stop_simulated() noexcept {
         call_without_switch("a hook of a thread's end", [&] { options_.thread_stops(options_.user, 0); });
 }
 
-// A timer counts whose ever it is: what it wakes is not known.
+namespace {
+
+// Waits until the others have ended, or do not move, and does not move itself.
+bool waits_for_others(const Task &task) noexcept {
+    return task.in_schedule || task.quiescence_of.load(sync::relaxed) != nullptr;
+}
+
+} // namespace
+
+// A timer that is no task's (csp_after) counts for all: whom it wakes is not known.
 bool Pool::moves_in_simulation() noexcept {
-    if (!here_now().executor->timers().empty() || reclaimer().pending())
-        return true;
-    bool moves = false;
+    bool moves = reclaimer().pending();
+    uint64_t timed_waits = 0;
     for_each_task([&](const Task &task) {
         const Phase phase = TaskWord::phase_of(task.word.look());
-        moves |= task.kind == Kind::fiber && task.home == this && phase != Phase::idle && phase != Phase::parked &&
-                 task.quiescence_of.load(sync::relaxed) == nullptr;
+        const bool timed = phase == Phase::parked && task.timed.load(sync::relaxed) != 0;
+        timed_waits += timed ? 1 : 0;
+        if (task.kind == Kind::fiber && task.home == this && phase != Phase::idle)
+            moves |= task.native || (!waits_for_others(task) && (timed || phase != Phase::parked));
     });
-    return moves;
+    return moves || here_now().executor->timers().armed() > timed_waits;
+}
+
+bool Executor::others_move() const noexcept {
+    const Task *task = queue_.head();
+    if (task == nullptr)
+        return false;
+    do {
+        if (task != thread_.running && !waits_for_others(*task))
+            return true;
+        task = task->next;
+    } while (task != queue_.head());
+    return false;
+}
+
+int32_t Executor::wait_for_others(WaitsFor waits_for, int64_t deadline_ns) noexcept {
+    poll();
+    if (pool_.reclaimer().pending() && !reclaim_queued_)
+        queue_reclaim_step(); // nobody else is there to do it
+    if (others_move()) {
+        yield();
+        return MC_OK;
+    }
+    Parking parking(nullptr, std::min(deadline_ns, timers_.earliest()), nullptr);
+    parking.waits_for = waits_for;
+    const WakeReason reason = park(thread_, parking);
+    return reason == WakeReason::timed_out ? MC_OK : status_of(reason);
 }
 
 // Among many, csp_schedule waits until no microthread is left: it would wait for ever.

@@ -72,6 +72,8 @@ public:
                           uint32_t bytes) noexcept = 0;
     // Objects by the order in which they were first told of, from 1; 0 for null.
     virtual uint64_t number_of(const void *object) noexcept = 0;
+    // A mutex is gone: what has its place later is another one.
+    virtual void mutex_gone(const void *mutex) noexcept = 0;
     // A channel is gone; what it held was given to its drop function, or to nobody.
     virtual void channel_gone(const void *channel, uint32_t held, bool dropped) noexcept = 0;
 

@@ -2,6 +2,7 @@
 
 #include "base/guarded.hpp"
 #include "sched/group.hpp"
+#include "sched/primitive.hpp"
 #include "sched/runtimes.hpp"
 #include "sched/simulation.hpp"
 #include "sched/switch.hpp"
@@ -220,11 +221,10 @@ void task_left(Task &task, TaskSlab::Cache *cache) noexcept {
 
 int32_t spawn(ThreadContext *thread, Executor &executor, const SpawnRequest &request) noexcept {
     const bool here = thread != nullptr && thread->executor == &executor;
-    const bool admitted =
-        !here || executor.simulated(); // there the executor counts for no pool (although_closing: always)
+    const bool admitted = !here || executor.simulated(); // there the executor counts for no pool
     Pool &pool = request.pool != nullptr ? *request.pool : executor.pool();
     // Our own are counted when they begin: the caller, who lives, keeps the count above 0.
-    if (request.although_closing)
+    if (request.native)
         pool.admit_although_closing();
     else if (admitted ? !pool.admit_from_outside() : pool.closing())
         return MC_E_SHUTDOWN;
@@ -268,6 +268,7 @@ int32_t spawn(ThreadContext *thread, Executor &executor, const SpawnRequest &req
     task->id = here ? executor.take_id() : take_task_ids(1);
     task->in_schedule = false;
     task->pinned = request.pinned;
+    task->native = request.native;
     task->priority = request.priority;
     task->reductions = executor.quantum_of(*task);
     task->quantum_of = nullptr;
@@ -353,8 +354,9 @@ int32_t take_result(NativeCall *call, int32_t *result) noexcept {
 // By a microthread with a stack for native code. Like a call on a thread, it can not be left once it has begun, and a runtime that
 // ends waits for it.
 int32_t call_in_simulation(ThreadContext &thread, int32_t (*fn)(void *), void *user, int32_t *result) noexcept {
-    if (thread.running->scope != nullptr && thread.running->scope->cancelled())
-        return MC_E_CANCELED;
+    const int32_t refused = refuse_to_begin(thread, MC_FOREVER, nullptr);
+    if (refused != MC_OK)
+        return refused;
     auto *call = base::create<NativeCall>(fn, user);
     if (call == nullptr)
         return MC_E_NOMEM;
@@ -362,7 +364,7 @@ int32_t call_in_simulation(ThreadContext &thread, int32_t (*fn)(void *), void *u
     SpawnRequest request;
     request.returning = NativeCall::run;
     request.argument = call;
-    request.although_closing = true;
+    request.native = true;
     request.stack_size = uint64_t{1} << 20;
     request.name = "blocking call";
     request.pool = &pool_of(thread);

@@ -18,11 +18,11 @@ struct SpawnRequest {
     bool run_at_once = false;   // out of turn, where the caller can switch
     bool pinned = false;        // stays with the executor that it is given to
     Priority priority = Priority::normal;
-    Group *group = nullptr;        // of which it is a child, and counted already
-    Pool *pool = nullptr;          // null: the executor's
-    uint64_t runtime = 0;          // that the caller named; 0: none
-    bool although_closing = false; // the caller is one of the pool's, and waits for it
-    mc_task_t *handle = nullptr;   // null: detached
+    Group *group = nullptr;      // of which it is a child, and counted already
+    Pool *pool = nullptr;        // null: the executor's
+    uint64_t runtime = 0;        // that the caller named; 0: none
+    bool native = false;         // see Task; begins also while the pool closes: the caller is one of it, and waits
+    mc_task_t *handle = nullptr; // null: detached
 };
 
 // thread may be null (a thread that we do not know spawns into the default executor). MC_OK, MC_E_INVAL, MC_E_NOMEM.

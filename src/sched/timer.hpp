@@ -58,7 +58,8 @@ public:
 
     // The earliest deadline, INT64_MAX when nothing is armed. Any thread; a hint unless the owner asks.
     int64_t earliest() const noexcept { return earliest_.load(sync::relaxed); }
-    bool empty() const noexcept { return armed_.load(sync::relaxed) == 0; }
+    uint64_t armed() const noexcept { return armed_.load(sync::relaxed); }
+    bool empty() const noexcept { return armed() == 0; }
 
 private:
     static bool before(const Timer &a, const Timer &b) noexcept {

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 namespace mc::sim {
@@ -26,7 +27,9 @@ bool Recording::open(const char *path) noexcept {
     if (file < 0)
         return false;
     void *memory = MAP_FAILED;
-    if (flock(file, LOCK_EX | LOCK_NB) == 0 && ftruncate(file, 0) == 0 &&
+    rlimit limit{};
+    const bool allowed = getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur >= file_bytes; // else a signal ends us
+    if (allowed && flock(file, LOCK_EX | LOCK_NB) == 0 && ftruncate(file, 0) == 0 &&
         ftruncate(file, static_cast<off_t>(file_bytes)) == 0)
         memory = mmap(nullptr, file_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     if (memory == MAP_FAILED) {

@@ -25,6 +25,7 @@ using sched::WaitKind;
 
 constexpr int64_t step_ns = 1'000;
 constexpr int64_t clock_read_ns = 100;
+constexpr int64_t start_ns = MC_SEC;
 constexpr int64_t latest_ns = INT64_MAX - MC_SEC; // then the clock stands still
 constexpr uint64_t most_passed_over = 100'000;    // steps
 constexpr uint32_t most_yields = 1'000;           // in a row, with nobody waiting in between: then time jumps
@@ -88,32 +89,28 @@ void Simulation::start() noexcept {
                       settings_.replays ? "schedule" : settings_.policy.c_str());
     }
     mix((MC_VERSION_MAJOR << 16) | MC_VERSION_MINOR);
-    set_now(now_ns_);
+    sync::set_virtual_now(start_ns);
 }
 
 // --- time ---
 
-void Simulation::set_now(int64_t now_ns) noexcept {
-    now_ns_ = now_ns;
-    sync::set_virtual_now(now_ns);
-    if (mc_sim_recording *header = recording_.header())
-        header->now_ns = now_ns;
+int64_t Simulation::advance(int64_t ns) noexcept {
+    const int64_t now = sync::now_ns();
+    if (now >= latest_ns)
+        return now;
+    sync::set_virtual_now(now + ns);
+    return now + ns;
 }
 
-int64_t Simulation::step() noexcept {
-    set_now(std::min(now_ns_, latest_ns - step_ns) + step_ns);
-    return now_ns_;
-}
+int64_t Simulation::step() noexcept { return advance(step_ns); }
 
-int64_t Simulation::read_clock() noexcept {
-    set_now(std::min(now_ns_, latest_ns - clock_read_ns) + clock_read_ns);
-    return now_ns_;
-}
+// Before there is an owner any thread may; it is the only thing of ours that such a one touches.
+int64_t Simulation::read_clock() noexcept { return advance(clock_read_ns); }
 
 void Simulation::pass_time(int64_t until_ns, bool passes_others) noexcept {
-    if (until_ns == INT64_MAX || until_ns <= now_ns_)
+    if (until_ns == INT64_MAX || until_ns <= sync::now_ns())
         return;
-    set_now(until_ns); // beyond the latest too: a deadline is a deadline
+    sync::set_virtual_now(until_ns); // beyond the latest too: a deadline is a deadline
     record(SimEvent::time, MC_SIM_CLOCK, 0, 0, passes_others ? 1 : 0);
 }
 
@@ -122,8 +119,14 @@ void Simulation::pass_time(int64_t until_ns, bool passes_others) noexcept {
 void Simulation::count_step() noexcept {
     const uint64_t steps = this->steps() + 1;
     steps_.store(steps, sync::relaxed);
-    if (mc_sim_recording *header = recording_.header())
-        header->steps = steps;
+    note_progress();
+}
+
+void Simulation::note_progress() noexcept {
+    if (mc_sim_recording *header = recording_.header()) {
+        header->steps = steps();
+        header->now_ns = sync::now_ns();
+    }
 }
 
 void Simulation::gather(Candidates &candidates, const sched::RunQueue &queue, Task *running, Turn turn) noexcept {
@@ -146,7 +149,7 @@ void Simulation::gather(Candidates &candidates, const sched::RunQueue &queue, Ta
 }
 
 void Simulation::add_time(Candidates &candidates, int64_t next_timer_ns) noexcept {
-    candidates.time = next_timer_ns != INT64_MAX && next_timer_ns - now_ns_ <= settings_.delay_ns;
+    candidates.time = next_timer_ns != INT64_MAX && next_timer_ns - sync::now_ns() <= settings_.delay_ns;
     if (candidates.time)
         candidates.add(nullptr, &time_word_);
 }
@@ -270,7 +273,7 @@ void Simulation::record(SimEvent event, uint64_t task, uint64_t object, uint64_t
     mix(static_cast<uint64_t>(value));
     if (recording_.header() == nullptr)
         return;
-    mc_sim_event one{static_cast<uint32_t>(event), 0, choices_, now_ns_, task, object, peer, value, {}};
+    mc_sim_event one{static_cast<uint32_t>(event), 0, choices_, sync::now_ns(), task, object, peer, value, {}};
     if (text != nullptr)
         std::snprintf(one.text, sizeof one.text, "%s", text);
     recording_.add(one);
@@ -337,8 +340,8 @@ void Simulation::channel_gone(const void *channel, uint32_t held, bool dropped) 
 
 void Simulation::add_oracles(uint32_t oracles, uint64_t bound) noexcept {
     settings_.oracles |= oracles;
-    if (bound != 0)
-        settings_.bound = bound;
+    if ((oracles & MC_SIM_BOUNDED_WAIT) != 0)
+        settings_.bound = bound != 0 ? bound : usual_bound;
 }
 
 namespace {
@@ -492,6 +495,7 @@ void Simulation::end() noexcept {
     ended_ = true;
     if (!sched::owner_is_elsewhere())
         check_at_exit();
+    note_progress();
     if (mc_sim_recording *header = recording_.header())
         header->state = MC_SIM_ENDED;
 }

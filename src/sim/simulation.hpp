@@ -23,6 +23,8 @@
 
 namespace mc::sim {
 
+constexpr uint64_t usual_bound = 100'000; // steps
+
 struct Settings {
     uint64_t seed = 0;
     std::string policy = "mix";
@@ -31,7 +33,7 @@ struct Settings {
     std::string record; // empty: not recorded
     int64_t delay_ns = 100 * MC_MS;
     uint32_t oracles = 0;
-    uint64_t bound = 100'000;
+    uint64_t bound = usual_bound;
 };
 
 class Simulation final : public sched::Simulator {
@@ -56,6 +58,7 @@ public:
     void buffered(sched::SimEvent event, const sched::Task *task, const void *channel, const void *element,
                   uint32_t bytes) noexcept override;
     uint64_t number_of(const void *object) noexcept override;
+    void mutex_gone(const void *mutex) noexcept override { others_.erase(mutex); }
     void channel_gone(const void *channel, uint32_t held, bool dropped) noexcept override;
     void deadlocked(bool first, const char *line) noexcept override;
     const sched::DriverSource &drivers() noexcept override { return drivers_; }
@@ -106,7 +109,8 @@ private:
     void record(sched::SimEvent event, uint64_t task, uint64_t object, uint64_t peer, int64_t value,
                 const char *text = nullptr) noexcept;
     void record_for_program(uint32_t event, const sched::Task *task, uint32_t value, const char *text) noexcept;
-    void set_now(int64_t now_ns) noexcept;
+    int64_t advance(int64_t ns) noexcept;
+    void note_progress() noexcept;
     void pass_time(int64_t until_ns, bool passes_others) noexcept;
     void mix(uint64_t value) noexcept;
     bool checks(uint32_t oracle) const noexcept { return (settings_.oracles & oracle) != 0; }
@@ -118,7 +122,6 @@ private:
     std::unique_ptr<Policy> policy_;
     Recording recording_;
     sched::DriverSource drivers_;
-    int64_t now_ns_ = MC_SEC;
     bool parallel_ = false;
     bool ended_ = false;
     uint64_t choices_ = 0;
