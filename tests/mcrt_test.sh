@@ -233,6 +233,16 @@ int main(void) {
 }
 C
 
+# Says what it was called with, and fails.
+program args <<'C' &
+int main(int argc, char **argv) {
+    mc_yield();
+    for (int i = 1; i < argc; ++i)
+        printf("<%s>\n", argv[i]);
+    return 3;
+}
+C
+
 # By its schedule alone it ends whoever started it.
 program interrupts <<'C' &
 #include <signal.h>
@@ -438,6 +448,26 @@ check "an interrupted shrinking" status_is 130
 check "has said what was found" says '^seed [0-9]* failed: exit status 3'
 check "and written it down" [ "$(json interrupted/failure.json replay_by)" = policy ]
 check "with its picture" [ -s interrupted/failure.svg -a -s interrupted/failure.txt ]
+run explore ./args $'\e[31mred\nnl' --seeds 5 --out odd
+second=$(python3 -c 'import json; print(json.load(open("odd/failure.json"))["arguments"][1])')
+check "control characters stay what they are" [ "$second" = $'\e[31mred\nnl' ]
+check "and are not printed" [ "$(grep -c $'\e' out)" = 0 ]
+line=$(sed -n 's/^  \(MCRT_SEED=.*\)/\1/p' out)
+check "the line for a shell has them" [ "$(bash -c "$line; :" 2>/dev/null)" = "<$second>" ]
+run explore ./args $'\xff' --seeds 5 --out odd
+check "of what JSON can not hold one is told" says 'is no UTF-8: failure.json can not keep it'
+for numbers in "--seeds -1" "--seeds 99999999999999999999" "--seeds 010" "--first-seed -3" "--timeout nan" "--max-delay -5"; do
+    run explore ./ends $numbers
+    check "$numbers is refused" status_is 2
+    check "and why is told" says "not ${numbers#* }"
+done
+run foo
+check "foo is no command" says '^mcrt: foo is no command'
+run replay .
+check "nor is a directory a failure" says 'a directory; the file in it is failure.json'
+mkfifo fifo
+run draw fifo
+check "nor a FIFO a recording" says 'no recording of a simulated run'
 run explore ./ends --out ""
 check "no directory is no place" status_is 2
 check "nor is it this way" [ ! -e /failure.json ]

@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstdlib>
 #include <iostream>
 #include <sched.h>
@@ -94,6 +95,20 @@ std::string check_policy(const std::string &text) {
     return "random, pct:D with D from 1 to 100, mix, exhaustive or exhaustive:P, not " + text;
 }
 
+// CLI11 itself takes -1 for the greatest, and 010 for 8.
+std::string check_whole(const std::string &text) {
+    uint64_t number = 0;
+    const bool whole = read_number(text, &number) && (text.size() == 1 || text[0] != '0');
+    return whole ? "" : "a whole number from 0 to 18,446,744,073,709,551,615, not " + text;
+}
+
+std::string check_finite(const std::string &text) {
+    double number = 0;
+    const std::from_chars_result result = std::from_chars(text.data(), text.data() + text.size(), number);
+    const bool finite = result.ec == std::errc() && result.ptr == text.data() + text.size() && std::isfinite(number);
+    return finite ? "" : "a number of seconds, not " + text;
+}
+
 std::string check_directory(const std::string &path) { return path.empty() ? "a directory, not an empty name" : ""; }
 
 // Without its bounds in the help: they are wide enough.
@@ -122,8 +137,11 @@ void add_explore(CLI::App *explore, ExploreOptions *options) {
     set_help(explore, "mcrt explore PROGRAM [ARGUMENT...] [OPTIONS]", explore_examples);
     explore->add_option("--seeds", options->seeds, "how many runs at most; 1000")
         ->type_name("N")
+        ->check(check_whole, "")
         ->check(between<uint64_t>(1, UINT64_MAX));
-    explore->add_option("--first-seed", options->first_seed, "where to begin; 1")->type_name("N");
+    explore->add_option("--first-seed", options->first_seed, "where to begin; 1")
+        ->type_name("N")
+        ->check(check_whole, "");
     explore
         ->add_option("--policy", options->policy,
                      "random, pct:D, mix (the usual), or exhaustive[:P]: all schedules with at most P (2) preemptions")
@@ -131,14 +149,17 @@ void add_explore(CLI::App *explore, ExploreOptions *options) {
         ->check(check_policy, "");
     explore->add_option("--jobs", options->jobs, "how many runs at once; one for each processor")
         ->type_name("J")
+        ->check(check_whole, "")
         ->check(between(1U, most_jobs));
     explore->add_option("--timeout", options->timeout_s, "real seconds that a run may take; 10")
         ->type_name("S")
+        ->check(check_finite, "")
         ->check(between(0.01, most_seconds));
     explore
         ->add_option("--max-delay", options->max_delay_ms,
                      "virtual milliseconds that time may jump past runnable tasks; 100")
         ->type_name("MS")
+        ->check(check_whole, "")
         ->envname("MCRT_SIM_DELAY_MS");
     explore->add_option("--oracles", options->oracles, "of ledger, fifo, tasks, wait and wait:BOUND, see mc/sim.h")
         ->type_name("LIST")
@@ -149,9 +170,12 @@ void add_explore(CLI::App *explore, ExploreOptions *options) {
     explore->add_flag("--keep-output", options->keep_output, "what each run prints, in DIR/output");
     explore->add_flag_callback(
         "--no-shrink", [options] { options->shrink = false; }, "leave a failing schedule as long as it is");
-    explore->add_option("--shrink-runs", options->shrink_runs, "how many runs that may take; 2000")->type_name("N");
+    explore->add_option("--shrink-runs", options->shrink_runs, "how many runs that may take; 2000")
+        ->type_name("N")
+        ->check(check_whole, "");
     explore->add_option("--shrink-time", options->shrink_s, "and how many seconds; 30")
         ->type_name("S")
+        ->check(check_finite, "")
         ->check(between(0.0, most_seconds));
 }
 
@@ -204,6 +228,9 @@ std::optional<Arguments> read_arguments(int argc, const char *const *argv, int *
         parts.own.insert(parts.own.begin(), "explore");
         arguments = std::move(parts.own);
     }
+    const std::string command = arguments.empty() ? "-" : arguments[0];
+    if (!command.starts_with('-') && command != "explore" && command != "replay" && command != "draw")
+        throw Stop{status_usage, command + " is no command: explore, replay or draw"};
     try {
         std::reverse(arguments.begin(), arguments.end()); // as CLI11 wants them
         app.parse(std::move(arguments));

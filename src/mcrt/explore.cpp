@@ -154,6 +154,13 @@ int report_stable(Runner &runner, const Program &program, const ExploreOptions &
     return status_failed;
 }
 
+void warn_of_bytes(const Program &program) {
+    for (const std::string &argument : program.arguments)
+        if (utf8(argument) != argument)
+            std::fprintf(stderr, "mcrt: %s is no UTF-8: failure.json can not keep it, only the line for a shell can\n",
+                         quoted(argument).c_str());
+}
+
 // Whoever interrupts it is told how far it has come.
 std::optional<Found> look(Search &search, const ExploreOptions &options, double began) try {
     if (std::optional<Found> found = search.check_first())
@@ -169,6 +176,7 @@ std::optional<Found> look(Search &search, const ExploreOptions &options, double 
 int explore(const ExploreOptions &options) {
     const double began = steady_seconds();
     const Program program = program_of(options);
+    warn_of_bytes(program);
     Runner runner(program, options.jobs, options.timeout_s);
     Search search(runner, options);
     const std::optional<Found> found = look(search, options, began);

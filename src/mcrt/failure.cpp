@@ -5,10 +5,13 @@
 
 #include <mc/base.h>
 
+#include <algorithm>
+#include <charconv>
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <rapidjson/document.h>
@@ -25,9 +28,10 @@ constexpr Fault faults[] = {Fault::none,     Fault::exited, Fault::killed,   Fau
 
 using Writer = rapidjson::PrettyWriter<rapidjson::StringBuffer>;
 
-// Arguments and paths are bytes; those that are no UTF-8 can not be told in JSON, and are not the same any more.
+// Arguments and paths are bytes; those that are no UTF-8 can not be told in JSON, and are not the same any more. Control characters
+// are, as escapes.
 void put(Writer &json, const std::string &text) {
-    const std::string told = clean(text, Lines::keep);
+    const std::string told = utf8(text);
     json.String(told.data(), static_cast<rapidjson::SizeType>(told.size()));
 }
 
@@ -112,6 +116,12 @@ public:
         if (object_.IsObject())
             if (const auto found = object_.FindMember(name); found != object_.MemberEnd() && (found->value.*is)())
                 return found->value;
+        refuse(name);
+    }
+    std::string string(const Json &value, const char *name) const {
+        return value.IsString() ? value.GetString() : refuse(name);
+    }
+    [[noreturn]] const char *refuse(const char *name) const {
         throw Stop{status_usage, path_ + ": no \"" + name + "\" as `mcrt explore` writes it"};
     }
     std::string text(const char *name) const { return member(name, &Json::IsString).GetString(); }
@@ -125,14 +135,13 @@ private:
 Program read_program(const Reader &reader) {
     Program program;
     program.path = reader.text("program");
-    for (const Json &argument : reader.member("arguments", &Json::IsArray).GetArray())
-        if (argument.IsString())
-            program.arguments.emplace_back(argument.GetString());
+    const Json &arguments = reader.member("arguments", &Json::IsArray);
+    for (const Json &argument : arguments.GetArray())
+        program.arguments.emplace_back(reader.string(argument, "arguments"));
     if (program.arguments.empty())
         program.arguments.push_back(program.path);
     for (const auto &variable : reader.member("environment", &Json::IsObject).GetObject())
-        if (variable.value.IsString())
-            program.environment[variable.name.GetString()] = variable.value.GetString();
+        program.environment[variable.name.GetString()] = reader.string(variable.value, "environment");
     return program;
 }
 
@@ -141,13 +150,28 @@ Verdict read_verdict(const Reader &reader) {
     verdict.code = reader.member("code", &Json::IsInt).GetInt();
     verdict.message = reader.text("message");
     const std::string kind = reader.text("kind");
-    for (const Fault fault : faults)
-        if (kind == name_of(fault))
-            verdict.fault = fault;
+    const auto *const known =
+        std::find_if(std::begin(faults), std::end(faults), [&](Fault fault) { return kind == name_of(fault); });
+    if (known == std::end(faults))
+        reader.refuse("kind");
+    verdict.fault = *known;
     return verdict;
 }
 
+uint64_t read_signature(const Reader &reader) {
+    const std::string text = reader.text("signature");
+    uint64_t signature = 0;
+    const char *end = text.data() + text.size();
+    const bool prefixed = text.size() > 2 && text.starts_with("0x");
+    const auto read = std::from_chars(text.data() + (prefixed ? 2 : 0), end, signature, 16);
+    if (!prefixed || read.ec != std::errc() || read.ptr != end)
+        reader.refuse("signature");
+    return signature;
+}
+
 std::string read_file(const std::string &path) {
+    if (std::filesystem::is_directory(path))
+        throw Stop{status_usage, path + ": a directory; the file in it is failure.json"};
     std::ifstream file(path, std::ios::binary);
     if (!file)
         throw Stop{status_usage, path + ": " + std::strerror(errno)};
@@ -171,7 +195,7 @@ Failure read_failure(const std::string &path) {
     failure.policy = reader.text("policy");
     failure.schedule = reader.text("schedule");
     failure.by_schedule = reader.text("replay_by") == "schedule";
-    failure.signature = std::strtoull(reader.text("signature").c_str(), nullptr, 16);
+    failure.signature = read_signature(reader);
     failure.choices = reader.number("choices");
     failure.preemptions = reader.number("preemptions");
     failure.limit_s = reader.member("time_limit_s", &Json::IsNumber).GetDouble();

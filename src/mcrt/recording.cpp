@@ -32,7 +32,7 @@ bool fits(uint64_t at, uint64_t room, uint64_t element, uint64_t file_bytes) {
 
 bool read_header(int file, mc_sim_recording *header) {
     struct stat status {};
-    if (fstat(file, &status) != 0 || !read_at(file, 0, header, sizeof *header))
+    if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode) || !read_at(file, 0, header, sizeof *header))
         return false;
     const auto bytes = static_cast<uint64_t>(status.st_size);
     header->policy[sizeof header->policy - 1] = '\0';
@@ -49,10 +49,13 @@ bool read_array(int file, uint64_t at, uint64_t count, uint64_t room, std::vecto
     return read_at(file, at, out->data(), out->size() * sizeof(Element));
 }
 
+// A FIFO is no recording, and would keep us.
+int open_to_read(const std::string &path) { return open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); }
+
 } // namespace
 
 std::optional<mc_sim_recording> read_header(const std::string &path) {
-    const File file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    const File file(open_to_read(path));
     mc_sim_recording header{};
     if (!file || !read_header(file.get(), &header))
         return std::nullopt;
@@ -60,7 +63,7 @@ std::optional<mc_sim_recording> read_header(const std::string &path) {
 }
 
 std::optional<Recording> read_recording(const std::string &path, std::string *why, Events events) {
-    const File file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    const File file(open_to_read(path));
     if (!file) {
         *why = path + ": " + std::strerror(errno);
         return std::nullopt;

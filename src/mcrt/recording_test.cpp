@@ -186,6 +186,18 @@ Test(Sequence, marks_deviations) {
     cr_assert(contains(picture_of(recording, ""), "time passes those"));
 }
 
+// Goal: of more events than are wanted the last are told, and how many there were before.
+Test(Sequence, is_cut_at_its_beginning) {
+    std::vector<mc_sim_event> events;
+    for (uint64_t i = 0; i < 5; ++i)
+        events.push_back(event(MC_SIM_NOTE, 1, 0, 0, 0, ("note " + std::to_string(i)).c_str()));
+    const std::vector<std::string> lines = sequence_of(recording_with(events), "", 2);
+    cr_assert_eq(lines.size(), 4u);
+    check_text(lines[1], "  ... after 3 events that only the recording has");
+    cr_assert(contains(lines[2], "note 3") && contains(lines[3], "note 4"));
+    cr_assert_eq(sequence_of(recording_with(events), "", 5).size(), 6u);
+}
+
 // --- two runs ---
 
 namespace {
@@ -234,8 +246,8 @@ namespace {
 
 Failure planted_failure() {
     Failure failure;
-    failure.program =
-        Program{"/opt/an app", {"./an app", "--x", "", "\"q\"\n"}, {{"MCRT_ORACLES", "fifo"}, {"LD_PRELOAD", "x.so"}}};
+    failure.program = Program{
+        "/opt/an app", {"./an app", "--x", "", "\"q\"\n\x1b[31m"}, {{"MCRT_ORACLES", "fifo"}, {"LD_PRELOAD", "x.so"}}};
     failure.directory = "/tmp";
     failure.seed = UINT64_MAX;
     failure.policy = "mix";
@@ -300,6 +312,17 @@ Test(Failure, is_not_believed) {
         without.replace(without.find(std::string("\"") + key + "\""), std::strlen(key) + 2, "\"other\"");
         cr_assert(is_refused(file, without), "%s", key);
     }
+    const auto with = [&](const std::string &from, const std::string &to) {
+        std::string changed = json;
+        const size_t at = changed.find(from);
+        cr_assert_lt(at, changed.size(), "%s", from.c_str());
+        return changed.replace(at, from.size(), to);
+    };
+    cr_assert(is_refused(file, with("\"--x\"", "7")));
+    cr_assert(is_refused(file, with("\"x.so\"", "null")));
+    cr_assert(is_refused(file, with("\"oracle\"", "\"it ended well\"")));
+    for (const char *text : {"\"zz\"", "\"0x\"", "\"0x1g\"", "\"0x1fedcba9876543210\""})
+        cr_assert(is_refused(file, with("\"0xfedcba9876543210\"", text)), "%s", text);
     for (size_t length = 0; length + 2 < json.size(); length += 7)
         cr_assert(is_refused(file, json.substr(0, length)));
 }

@@ -16,6 +16,7 @@
 namespace mc::mcrt {
 namespace {
 
+constexpr size_t most_written_events = 100'000;
 constexpr size_t most_output_lines = 20;
 constexpr size_t most_sequence_lines = 40;
 constexpr size_t most_line = 200;
@@ -64,7 +65,7 @@ bool write_down(Failure *failure, const Recording &recording, const std::string 
         failure->schedule_file = schedule_file;
     }
     return write_file(base + ".json", to_json(*failure)) &&
-           write_file(base + ".txt", joined(sequence_of(recording, in_words(failure->verdict)))) &&
+           write_file(base + ".txt", joined(sequence_of(recording, in_words(failure->verdict), most_written_events))) &&
            write_file(base + ".svg", picture_of(recording, in_words(failure->verdict)));
 }
 

@@ -72,13 +72,22 @@ void add_end(const Recording &recording, const std::string &wrong, std::vector<s
 
 } // namespace
 
-std::vector<std::string> sequence_of(const Recording &recording, const std::string &wrong) {
+std::vector<std::string> sequence_of(const Recording &recording, const std::string &wrong, size_t most) {
     const Names names(recording);
     const Table table(recording, names);
     std::vector<std::string> lines{table.heading()};
-    for (size_t i = 0; i < recording.events.size(); ++i)
-        if (matters(recording.events[i]))
+    auto left_out = static_cast<size_t>(std::count_if(recording.events.begin(), recording.events.end(), matters));
+    left_out -= std::min(left_out, most);
+    if (left_out != 0)
+        lines.push_back("  ... after " + counted(left_out, "event") + " that only the recording has");
+    for (size_t i = 0; i < recording.events.size(); ++i) {
+        if (!matters(recording.events[i]))
+            continue;
+        if (left_out == 0)
             lines.push_back(table.line(i, recording.events[i]));
+        else
+            --left_out;
+    }
     add_end(recording, wrong, &lines);
     return lines;
 }

@@ -12,7 +12,7 @@ class ScheduleTrials final : public Trials {
 public:
     ScheduleTrials(Runner &runner, const ExploreOptions &options, const Found &wanted)
         : runner_(runner), options_(options), wanted_(wanted.result.verdict), seed_(wanted.result.run.seed),
-          began_(steady_seconds()), progress_("run", options.shrink_runs) {
+          began_(steady_seconds()), progress_("shrinking run", options.shrink_runs) {
         runner_.set_tick([this] { show(); });
     }
     ~ScheduleTrials() override { runner_.set_tick(nullptr); }

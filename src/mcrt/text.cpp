@@ -11,30 +11,55 @@ constexpr std::string_view replacement = "\xef\xbf\xbd"; // U+FFFD
 
 bool continues(unsigned char byte) { return (byte & 0xc0) == 0x80; }
 
-// The length of the sequence that text begins with, or 0: it is none that RFC 3629 allows, or a control character.
-size_t sequence(std::string_view text) {
+// The length of the sequence that text begins with, or 0: it is none that RFC 3629 allows.
+size_t utf8_sequence(std::string_view text) {
     const auto at = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
     const unsigned first = at(0);
-    const size_t length = first < 0x20 || first == 0x7f ? 0
-                          : first < 0x80                ? 1
-                          : first < 0xc2                ? 0
-                          : first < 0xe0                ? 2
-                          : first < 0xf0                ? 3
-                          : first < 0xf5                ? 4
-                                                        : 0;
+    const size_t length = first < 0x80   ? 1
+                          : first < 0xc2 ? 0
+                          : first < 0xe0 ? 2
+                          : first < 0xf0 ? 3
+                          : first < 0xf5 ? 4
+                                         : 0;
     if (length > text.size())
         return 0;
     for (size_t i = 1; i < length; ++i)
         if (!continues(at(i)))
             return 0;
-    if (length < 2)
+    if (length < 3)
         return length;
     const unsigned second = at(1);
     const bool overlong = (first == 0xe0 && second < 0xa0) || (first == 0xf0 && second < 0x90);
     const bool outside = (first == 0xed && second > 0x9f) || (first == 0xf4 && second > 0x8f);
-    const bool control = first == 0xc2 && second < 0xa0; // C1, which XML discourages and terminals obey
-    const bool nothing = first == 0xef && second == 0xbf && at(2) >= 0xbe; // U+FFFE and U+FFFF, which XML forbids
-    return overlong || outside || control || nothing ? 0 : length;
+    return overlong || outside ? 0 : length;
+}
+
+// The same; 0 also for what is not to be shown.
+size_t sequence(std::string_view text) {
+    const size_t length = utf8_sequence(text);
+    const auto at = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+    const unsigned first = at(0);
+    const bool control = first < 0x20 || first == 0x7f;
+    const bool further = length == 2 && first == 0xc2 && at(1) < 0xa0; // C1, which XML discourages and terminals obey
+    const bool nothing =
+        length == 3 && first == 0xef && at(1) == 0xbf && at(2) >= 0xbe; // U+FFFE, U+FFFF: XML forbids them
+    return control || further || nothing ? 0 : length;
+}
+
+// As bash, ksh and zsh read it, and POSIX since 2024.
+std::string quoted_bytes(std::string_view word) {
+    std::string out = "$'";
+    while (!word.empty()) {
+        const size_t length = sequence(word);
+        char byte[8];
+        std::snprintf(byte, sizeof byte, "\\x%02x", static_cast<unsigned char>(word[0]));
+        if (length == 0)
+            out += byte;
+        else
+            out += (word[0] == '\'' || word[0] == '\\' ? "\\" : "") + std::string(word.substr(0, length));
+        word.remove_prefix(std::max<size_t>(length, 1));
+    }
+    return out + "'";
 }
 
 bool is_plain(char c) {
@@ -43,6 +68,16 @@ bool is_plain(char c) {
 }
 
 } // namespace
+
+std::string utf8(std::string_view text) {
+    std::string out;
+    while (!text.empty()) {
+        const size_t length = utf8_sequence(text);
+        out += length == 0 ? replacement : text.substr(0, length);
+        text.remove_prefix(std::max<size_t>(length, 1));
+    }
+    return out;
+}
 
 std::string clean(std::string_view text, Lines lines) {
     std::string out;
@@ -75,6 +110,8 @@ std::string shortened(const std::string &text, size_t most) {
 std::string quoted(const std::string &word) {
     if (!word.empty() && std::all_of(word.begin(), word.end(), is_plain))
         return word;
+    if (clean(word) != word)
+        return quoted_bytes(word);
     std::string out = "'";
     for (const char c : word)
         out += c == '\'' ? std::string("'\\''") : std::string(1, c);

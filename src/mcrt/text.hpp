@@ -13,6 +13,9 @@ namespace mc::mcrt {
 enum class Lines { none, keep };
 std::string clean(std::string_view text, Lines lines = Lines::none);
 
+// What JSON takes: only what is no UTF-8 becomes U+FFFD.
+std::string utf8(std::string_view text);
+
 // Not more than so many characters, the last of them an ellipsis when something was cut off. text is clean.
 std::string shortened(const std::string &text, size_t most);
 // How many characters a terminal shows.

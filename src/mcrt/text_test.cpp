@@ -45,6 +45,9 @@ Test(Text, clean_is_what_every_reader_takes) {
     for (const Case &one : cleaned)
         check_text(clean(one.from), one.to);
     check_text(clean("a\n\tb\r", Lines::keep), "a\n\tb" HOLE);
+    check_text(utf8("\x1b\xc2\x85\xff\xed\xa0\x80"
+                    "b"),
+               "\x1b\xc2\x85" HOLE HOLE HOLE HOLE "b");
 }
 
 Test(Text, numbers_are_ignored) {
