@@ -154,6 +154,17 @@ MC_API int csp_writer_close(csp_writer w) MC_NOEXCEPT;
  * Blocks: never. Threads: any. Calls back: no. */
 MC_API void csp_chdescr(void *ch, char const *text) MC_NOEXCEPT;
 
+/* A new reference to a reader whose writer is dead for good, the same channel for everybody: csp_wait_dead(csp_skip()) is
+ * an arm that decides at once, which makes an alt one that does not wait. It makes nobody the owner of the runtime, and its
+ * channel is not counted (csp__internal__channel_count). NULL without memory, or after fork (logged).
+ * Blocks: never. Threads: any. Calls back: no. */
+MC_API csp_reader csp_skip(void) MC_NOEXCEPT;
+
+/* From now on, csp__internal__channel_count leaves out the channel of which ch is either end: for channels that live as long
+ * as the program. NULL, a misaligned or a released handle does nothing, the latter two logged.
+ * Blocks: never. Threads: any. Calls back: no. */
+MC_API void csp_chuncount(void *ch) MC_NOEXCEPT;
+
 /* Modes of a waiter. A waiter is the handle OR (mode << 1) OR 8. */
 enum { csp_dead = 2, csp_ready = 3 };
 #define csp_wait(h) ((csp_waiter)((uintptr_t)(h) | ((uintptr_t)csp_ready << 1) | 8u))
@@ -212,7 +223,7 @@ MC_API csp_reader csp_after(int64_t ns) MC_NOEXCEPT;
 MC_API csp_reader csp_tick(int64_t ns) MC_NOEXCEPT;
 
 /* Channels whose end `side` (0 writer, 1 reader) is alive, for leak tests; channels that the library keeps for itself
- * do not count; timers (csp_after, csp_tick) count on the reader's side only. -1 for another side.
+ * and those of csp_chuncount do not count; timers (csp_after, csp_tick) count on the reader's side only. -1 for another side.
  * Blocks: never. Threads: any. Calls back: no. */
 MC_API int csp__internal__channel_count(int side) MC_NOEXCEPT;
 

@@ -301,6 +301,28 @@ void csp_chdescr(void *ch, char const *text) noexcept {
         (void)mc::csp::report_released();
 }
 
+csp_reader csp_skip(void) noexcept {
+    if (mc::sched::forked()) {
+        (void)fail("csp_skip", MC_E_FORKED);
+        return nullptr;
+    }
+    Channel *channel = Channel::skip();
+    if (channel != nullptr)
+        return mc::csp::reader_handle(channel);
+    (void)fail("csp_skip", MC_E_NOMEM);
+    return nullptr;
+}
+
+void csp_chuncount(void *ch) noexcept {
+    const uintptr_t word = reinterpret_cast<uintptr_t>(ch);
+    if (ch == nullptr || mc::sched::forked())
+        return;
+    if (word <= 15 || (word & 14) != 0)
+        (void)fail("csp_chuncount", MC_E_INVAL);
+    else if (!mc::csp::channel_at(word)->leave_uncounted())
+        (void)mc::csp::report_released();
+}
+
 int csp_alt(csp_chanop const *ops, int count, int nowait) noexcept { return alt(ops, count, true, {nowait != 0}); }
 int csp_prialt(csp_chanop const *ops, int count, int nowait) noexcept { return alt(ops, count, false, {nowait != 0}); }
 int csp_alt_until(csp_chanop const *ops, int count, int64_t deadline_ns) noexcept {

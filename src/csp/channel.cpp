@@ -41,10 +41,52 @@ Channel *Channel::create(Transfer transfer, Elements *elements, TimerSource *tim
     }
     for (Side side : {writer_side, reader_side}) {
         channel->references_[side].store(1, sync::relaxed);
-        if (side == reader_side || timer == nullptr)
+        if (channel->counted(side))
             alive[side].fetch_add(1, sync::relaxed);
     }
     return channel;
+}
+
+// Two who come first at once make two; the one that is not kept is garbage at once.
+Channel *Channel::skip() noexcept {
+    static constinit sync::atomic<Channel *> kept{nullptr};
+    Channel *channel = kept.load(sync::acquire); // acquire: pairs with the exchange below
+    if (channel != nullptr)
+        return channel->add_reference(reader_side) ? channel : nullptr;
+    channel = channel_slab().acquire();
+    if (channel == nullptr)
+        return nullptr;
+    channel->lock_.lock(); // a stale handle may be looking at the slot
+    channel->transfer_ = nullptr;
+    channel->elements_ = nullptr;
+    channel->timer_ = nullptr;
+    channel->name_[0] = '\0';
+    channel->collected_ = false;
+    channel->special_ = closed_bit(writer_side) | uncounted_bit;
+    channel->references_[reader_side].store(2, sync::relaxed); // kept's, and the caller's
+    channel->lock_.unlock();
+    Channel *first = nullptr;
+    // release: publishes the channel.
+    if (kept.compare_exchange_strong(first, channel, sync::acq_rel, sync::acquire))
+        return channel;
+    channel->release(reader_side);
+    channel->release(reader_side);
+    return first->add_reference(reader_side) ? first : nullptr;
+}
+
+bool Channel::counted(Side side) const noexcept {
+    return (special_ & uncounted_bit) == 0 && (side == reader_side || timer_ == nullptr);
+}
+
+bool Channel::leave_uncounted() noexcept {
+    base::SpinGuard guard(lock_);
+    if (released(writer_side) && released(reader_side))
+        return false;
+    for (Side side : {writer_side, reader_side})
+        if (counted(side) && !closed(side))
+            alive[side].fetch_sub(1, sync::relaxed);
+    special_ |= uncounted_bit;
+    return true;
 }
 
 void Channel::record(sched::SimEvent event, const sched::Task *by, const sched::Task *peer,
@@ -156,7 +198,7 @@ void Channel::mark_closed(Side side) noexcept {
         record(sched::SimEvent::close, by_clock ? nullptr : sched::current()->running, nullptr, side);
     }
     special_ |= closed_bit(side);
-    if (side == reader_side || timer_ == nullptr)
+    if (counted(side))
         alive[side].fetch_sub(1, sync::relaxed);
 }
 

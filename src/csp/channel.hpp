@@ -75,6 +75,10 @@ public:
     // owns elements and timer.
     static Channel *create(Transfer transfer, Elements *elements, TimerSource *timer) noexcept;
 
+    // A new reference to the reader of the one channel that is dead from the start, made at the first call. It is nobody's
+    // and in no record of a simulated run. Null without memory.
+    static Channel *skip() noexcept;
+
     void lock() noexcept { lock_.lock(); }
     void unlock() noexcept { lock_.unlock(); }
 
@@ -153,6 +157,7 @@ public:
 
     // Channels with this end alive, the library's own excepted.
     static int count(Side side) noexcept;
+    bool leave_uncounted() noexcept; // false: both ends have been released
 
     // In the child of a fork, while it has one thread: all channels that there are become dead ends. Their handles are
     // stale, both sides are closed and nobody waits; endpoints may still be released.
@@ -163,12 +168,14 @@ private:
     static constexpr uint8_t closed_bit(Side side) noexcept { return static_cast<uint8_t>(1u << side); }
     static constexpr uint8_t elements_bit = 4;
     static constexpr uint8_t recorded_bit = 8; // in simulation: never the short way, which tells nothing
+    static constexpr uint8_t uncounted_bit = 16;
 
     void record(sched::SimEvent event, const sched::Task *by, const sched::Task *peer, int64_t value) const noexcept;
     uint32_t buffered() const noexcept { return elements_ == nullptr ? 0 : elements_->count; }
     Can look_special(Side side, Waiter **peer) noexcept;
     void close_locked(Side side, Waiters &woken) noexcept;
     void mark_closed(Side side) noexcept;
+    bool counted(Side side) const noexcept;
     void claim_dead_on(Waiters &waiters, Waiters &woken) noexcept;
     bool drop_reference(Side side, uint32_t keep, uint32_t *left) noexcept;
     void claim_dead(Waiters &woken) noexcept;
@@ -178,7 +185,7 @@ private:
     void leave_behind() noexcept;
 
     base::Spinlock lock_;
-    uint8_t special_ = 0;    // guarded by lock_: closed_bit of each side, elements_bit, recorded_bit
+    uint8_t special_ = 0;    // guarded by lock_: closed_bit of each side, elements_bit, recorded_bit, uncounted_bit
     bool collected_ = false; // guarded by lock_: the slot is, or is about to be, in the slab
     sync::atomic<uint32_t> references_[2] = {sync::atomic<uint32_t>(0), sync::atomic<uint32_t>(0)}; // any thread
     // immutable while it lives

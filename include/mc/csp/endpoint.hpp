@@ -1,0 +1,392 @@
+// mc/csp/endpoint.hpp: the ends of channels as counted values. C++17.
+//
+// Success: operations are actions (mc/csp/action.hpp), true when they went. What cannot return says so by microthread_error.
+//
+// A writer<T> or reader<T> holds one reference to its end of a channel, or is empty. Copies add references; when the last one
+// of an end is gone, the end is dead, and all who wait at the other end are told. An empty endpoint's actions are empty too.
+// A channel<T> is a pair of ends; ++ch and --ch move its writer and reader out, +ch and -ch refer to them.
+//
+// T may be any object type that can be moved or copied; it needs no default constructor.
+//
+// Threads: any; one endpoint object is not to be changed by one thread while another uses it, copies are independent.
+#ifndef MC_CSP_ENDPOINT_HPP
+#define MC_CSP_ENDPOINT_HPP
+
+#include <mc/csp/action.hpp>
+
+#include <cstddef>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+namespace csp {
+
+template <class T = poke_t> class writer;
+template <class T = poke_t> class reader;
+template <class T = poke_t> class channel;
+
+namespace detail {
+
+// Room for one T, which may be in it.
+template <class T> class cell {
+public:
+    cell() noexcept {}
+    ~cell() { reset(); }
+    cell(const cell &) = delete;
+    cell &operator=(const cell &) = delete;
+
+    bool full() const noexcept { return full_; }
+    T &operator*() noexcept { return value_; }
+    void *room() noexcept { return std::addressof(value_); } // while it is empty
+    void filled() noexcept { full_ = true; }                 // something has been constructed in the room
+    template <class... A> void emplace(A &&...arguments) {
+        reset();
+        ::new (room()) T(std::forward<A>(arguments)...);
+        full_ = true;
+    }
+    void reset() noexcept {
+        if (std::exchange(full_, false))
+            value_.~T();
+    }
+
+    // Waits for a message. As csp_recv.
+    int receive(csp_reader from) {
+        reset();
+        int result = 0;
+        if constexpr (is_plain<T>) {
+            result = csp_recv(from, room());
+            full_ = result > 0;
+        } else {
+            party receiving;
+            receiving.object = room();
+            receiving.construct = true;
+            receiving.frame = __builtin_frame_address(0);
+            result = csp_recv(from, receiving.message());
+            full_ = receiving.constructed;
+            if (receiving.error != nullptr)
+                std::rethrow_exception(receiving.error);
+        }
+        return result;
+    }
+
+private:
+    union {
+        T value_;
+    };
+    bool full_ = false;
+};
+
+// What iterators keep their element in. Copies when T can.
+template <class T> using element = std::optional<T>;
+
+} // namespace detail
+
+template <class T> class writer {
+    static_assert(std::is_object_v<T> && !std::is_array_v<T>, "messages are objects");
+
+public:
+    using message_type = T;
+
+    // Takes over a reference to an end of a channel whose messages are T's: one that this header made, or one of elements
+    // (mc_chan_writer) when T is trivially copyable and of that size.
+    static writer adopt(csp_writer handle) noexcept {
+        writer adopted;
+        adopted.handle_ = handle;
+        return adopted;
+    }
+    // Of a channel whose reader is dead.
+    static writer dead();
+
+    writer() noexcept = default;
+    writer(const writer &other) noexcept : handle_(csp_writer_addref(other.handle_)) {}
+    writer(writer &&other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+    ~writer() { csp_writer_release(handle_); }
+    writer &operator=(const writer &other) noexcept {
+        writer copy(other);
+        swap(copy);
+        return *this;
+    }
+    writer &operator=(writer &&other) noexcept {
+        writer taken(std::move(other));
+        swap(taken);
+        return *this;
+    }
+    void swap(writer &other) noexcept { std::swap(handle_, other.handle_); }
+    friend void swap(writer &a, writer &b) noexcept { a.swap(b); }
+
+    friend bool operator==(const writer &a, const writer &b) noexcept { return a.handle_ == b.handle_; }
+    friend bool operator!=(const writer &a, const writer &b) noexcept { return a.handle_ != b.handle_; }
+    explicit operator bool() const noexcept { return handle_ != nullptr; }
+
+    // For logs and reports: 31 bytes of it are kept.
+    void descr(const char *text) const noexcept { csp_chdescr(handle_, text); }
+
+    // Sends a copy, or what is moved in.
+    action operator<<(const T &message) const { return detail::action_access::send<T>(handle_, message); }
+    action operator<<(T &&message) const { return detail::action_access::send<T>(handle_, std::move(message)); }
+    // Sends from where the message is: it has been moved from when the action has gone, and not otherwise.
+    action operator<<(std::reference_wrapper<T> message) const noexcept {
+        return detail::action_access::send_from<T>(handle_, message.get());
+    }
+    // Waits for the death of the reader.
+    action operator~() const noexcept { return detail::action_access::wait_for(csp_wait_dead(handle_)); }
+
+    csp_writer internal_writer() const noexcept { return handle_; }
+
+private:
+    csp_writer handle_ = nullptr;
+};
+
+template <class T> class reader {
+    static_assert(std::is_object_v<T> && !std::is_array_v<T>, "messages are objects");
+
+public:
+    using message_type = T;
+
+    // As writer::adopt.
+    static reader adopt(csp_reader handle) noexcept {
+        reader adopted;
+        adopted.handle_ = handle;
+        return adopted;
+    }
+    // Of a channel whose writer is dead.
+    static reader dead();
+
+    reader() noexcept = default;
+    reader(const reader &other) noexcept : handle_(csp_reader_addref(other.handle_)) {}
+    reader(reader &&other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+    ~reader() { csp_reader_release(handle_); }
+    reader &operator=(const reader &other) noexcept {
+        reader copy(other);
+        swap(copy);
+        return *this;
+    }
+    reader &operator=(reader &&other) noexcept {
+        reader taken(std::move(other));
+        swap(taken);
+        return *this;
+    }
+    void swap(reader &other) noexcept { std::swap(handle_, other.handle_); }
+    friend void swap(reader &a, reader &b) noexcept { a.swap(b); }
+
+    friend bool operator==(const reader &a, const reader &b) noexcept { return a.handle_ == b.handle_; }
+    friend bool operator!=(const reader &a, const reader &b) noexcept { return a.handle_ != b.handle_; }
+    explicit operator bool() const noexcept { return handle_ != nullptr; }
+
+    void descr(const char *text) const noexcept { csp_chdescr(handle_, text); }
+
+    // Receives into a variable: a T, or what a T can be assigned to.
+    template <class U, std::enable_if_t<std::is_assignable_v<U &, T &&> && !std::is_const_v<U>, int> = 0>
+    action operator>>(U &variable) const {
+        if constexpr (std::is_same_v<T, U>)
+            return detail::action_access::receive_into<T>(handle_, std::addressof(variable));
+        else
+            return detail::action_access::receive_converted<T, U>(handle_, variable);
+    }
+    // The same by pointer; null discards the message.
+    template <class U, std::enable_if_t<!std::is_void_v<U> && std::is_same_v<T, U>, int> = 0>
+    action operator>>(U *variable) const noexcept {
+        return detail::action_access::receive_into<T>(handle_, variable);
+    }
+    // Constructs the message in room for a T; null discards it.
+    template <class U, std::enable_if_t<std::is_void_v<U> && !std::is_same_v<T, void *>, int> = 0>
+    action operator>>(U *room) const noexcept {
+        return detail::action_access::receive_new<T>(handle_, room);
+    }
+    action operator>>(std::nullptr_t) const noexcept {
+        return detail::action_access::receive_into<T>(handle_, nullptr);
+    }
+    // Waits for the death of the writer (and, of a buffer, until it is empty).
+    action operator~() const noexcept { return detail::action_access::wait_for(csp_wait_dead(handle_)); }
+
+    // Receives one message and returns it; throws microthread_error when none comes.
+    T read() const {
+        detail::cell<T> message;
+        const int result = handle_ == nullptr ? -1 : message.receive(handle_);
+        if (result > 0)
+            return std::move(*message);
+        if (result == -1)
+            throw microthread_error("reader exhausted");
+        throw microthread_error("reader failed", result);
+    }
+
+    // What forwards everything to out until either side closes. A message that was taken when out closes is gone.
+    template <class U> auto stream_to(writer<U> out) const {
+        return [in = *this, out = std::move(out)]() mutable {
+            const reader source = std::move(in);
+            const writer<U> sink = std::move(out);
+            detail::cell<T> message;
+            while (prialt(~sink, source >> message.room()) > 0) {
+                message.filled();
+                if constexpr (std::is_same_v<T, U>) {
+                    if (!(sink << std::ref(*message)))
+                        return;
+                } else if (!(sink << U(std::move(*message)))) {
+                    return;
+                }
+                message.reset();
+            }
+        };
+    }
+
+    // An input iterator over the messages. The element is the iterator's own: it may be moved from.
+    class iterator {
+    public:
+        using iterator_category = std::input_iterator_tag;
+        using value_type = T;
+        using difference_type = std::ptrdiff_t;
+        using pointer = T *;
+        using reference = T &;
+
+        iterator() = default;
+        explicit iterator(reader source) : source_(std::move(source)) {
+            if (source_)
+                ++*this;
+        }
+        T &operator*() const { return *element_; }
+        T *operator->() const { return &*element_; }
+        iterator &operator++() {
+            detail::cell<T> message;
+            element_.reset();
+            if (message.receive(source_.internal_reader()) > 0)
+                element_.emplace(std::move(*message));
+            else
+                source_ = reader();
+            return *this;
+        }
+        class former {
+        public:
+            explicit former(T &&element) : element_(std::move(element)) {}
+            T &operator*() { return element_; }
+
+        private:
+            T element_;
+        };
+        former operator++(int) {
+            former before(std::move(*element_));
+            ++*this;
+            return before;
+        }
+        friend bool operator==(const iterator &a, const iterator &b) { return a.source_ == b.source_; }
+        friend bool operator!=(const iterator &a, const iterator &b) { return !(a == b); }
+
+    private:
+        reader source_;
+        mutable detail::element<T> element_;
+    };
+
+    iterator begin() const { return iterator(*this); }
+    iterator end() const { return iterator(); }
+
+    csp_reader internal_reader() const noexcept { return handle_; }
+
+private:
+    csp_reader handle_ = nullptr;
+};
+
+template <class T> class channel {
+public:
+    using message_type = T;
+
+    // A new channel, without a buffer. Throws microthread_error when it cannot be made.
+    channel() {
+        csp_writer w = nullptr;
+        csp_reader r = nullptr;
+        if (csp_chan(&w, &r, &detail::transfer<T>) == 0)
+            throw microthread_error("channel creation failed");
+        writer_ = writer<T>::adopt(w);
+        reader_ = reader<T>::adopt(r);
+    }
+    channel(writer<T> w, reader<T> r) noexcept : writer_(std::move(w)), reader_(std::move(r)) {}
+
+    void release() noexcept {
+        writer_ = writer<T>();
+        reader_ = reader<T>();
+    }
+
+    const writer<T> &operator+() const noexcept { return writer_; }
+    writer<T> &operator+() noexcept { return writer_; }
+    const reader<T> &operator-() const noexcept { return reader_; }
+    reader<T> &operator-() noexcept { return reader_; }
+
+    writer<T> operator++() noexcept { return std::move(writer_); }
+    reader<T> operator--() noexcept { return std::move(reader_); }
+
+private:
+    writer<T> writer_;
+    reader<T> reader_;
+};
+
+template <class T> writer<T> writer<T>::dead() { return ++channel<T>(); }
+template <class T> reader<T> reader<T>::dead() { return --channel<T>(); }
+
+template <class T> void make_channel(writer<T> &w, reader<T> &r) {
+    channel<T> made;
+    w = ++made;
+    r = --made;
+}
+
+// A new channel for an empty endpoint; the other one is returned.
+template <class T> reader<T> operator--(writer<T> &w) {
+    if (w)
+        throw microthread_error("writer is attached to a channel already");
+    channel<T> made;
+    w = ++made;
+    return --made;
+}
+template <class T> writer<T> operator++(reader<T> &r) {
+    if (r)
+        throw microthread_error("reader is attached to a channel already");
+    channel<T> made;
+    r = --made;
+    return ++made;
+}
+
+// A channel that holds up to `capacity` messages (at most MC_CHAN_CAPACITY_MAX; 0 is rendezvous) of a trivially copyable type
+// in the library's own buffer; spawn_buffer does it for any type. When the writers are gone, readers still get what it holds.
+template <class T> channel<T> make_buffered(uint32_t capacity) {
+    static_assert(std::is_trivially_copyable_v<T>, "the elements are copied by bytes: spawn_buffer takes any type");
+    mc_chan_t handle = 0;
+    csp_writer w = nullptr;
+    csp_reader r = nullptr;
+    int32_t status = mc_chan_create(0, sizeof(T), capacity, nullptr, nullptr, &handle);
+    if (status != MC_OK)
+        throw microthread_error("channel creation failed", status);
+    if ((status = mc_chan_writer(handle, &w)) != MC_OK || (status = mc_chan_reader(handle, &r)) != MC_OK) {
+        csp_writer_release(w);
+        (void)mc_chan_destroy(handle);
+        throw microthread_error("channel creation failed", status);
+    }
+    csp_writer_release(w); // the handle's own references: from here on, it lives as long as its ends
+    csp_reader_release(r);
+    return channel<T>(writer<T>::adopt(w), reader<T>::adopt(r));
+}
+
+// A reader whose writer is dead: with ~skip as its last action, a prialt does not wait.
+inline const reader<> skip = reader<>::adopt(csp_skip());
+
+struct ClientSide {};
+struct ServerSide {};
+
+namespace detail {
+template <class Side, class T> struct endpoints;
+template <class T> struct endpoints<ClientSide, T> {
+    using incoming = writer<T>;
+    using outgoing = reader<T>;
+};
+template <class T> struct endpoints<ServerSide, T> {
+    using incoming = reader<T>;
+    using outgoing = writer<T>;
+};
+} // namespace detail
+
+// One declaration of an interface for both of its sides: what comes in to the server is what a client writes.
+template <class Side, class T = poke_t> using incoming = typename detail::endpoints<Side, T>::incoming;
+template <class Side, class T = poke_t> using outgoing = typename detail::endpoints<Side, T>::outgoing;
+
+} // namespace csp
+
+#endif // MC_CSP_ENDPOINT_HPP

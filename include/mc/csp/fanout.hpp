@@ -1,0 +1,95 @@
+// mc/csp/fanout.hpp: from one input to many outputs, which come and go. C++17.
+#ifndef MC_CSP_FANOUT_HPP
+#define MC_CSP_FANOUT_HPP
+
+#include <mc/csp/combinator.hpp>
+
+#include <cstddef>
+#include <functional>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace csp {
+
+namespace chan {
+
+// Each message goes to all outputs, one after another, so that the slowest sets the pace.
+//   outputs  delivers writers, which join.
+//   inputs   while there are outputs, it is given the writer of a new input, and of another one when all copies of that are
+//            gone. The input closes when there is no output left.
+// It ends when inputs has closed and nobody holds an input, and when outputs has closed and no output is left.
+template <class T> auto fanout(reader<writer<T>> outputs, writer<writer<T>> inputs) {
+    static_assert(std::is_copy_constructible_v<T>, "fanout copies its messages");
+    return [outputs = std::move(outputs), inputs = std::move(inputs)]() mutable {
+        csp_descr("fanout");
+        const reader<writer<T>> joining = std::move(outputs);
+        const writer<writer<T>> offers = std::move(inputs);
+        std::vector<writer<T>> outs;
+        std::vector<action> arms;
+        const auto broadcast = [&outs](T &message) {
+            for (std::size_t i = 0; i < outs.size();) {
+                const bool taken =
+                    i + 1 < outs.size() ? bool(outs[i] << std::as_const(message)) : bool(outs[i] << std::ref(message));
+                if (taken)
+                    ++i;
+                else
+                    outs.erase(outs.begin() + static_cast<std::ptrdiff_t>(i));
+            }
+        };
+        for (writer<T> joined; prialt(~offers, joining >> joined) > 0;) {
+            outs.push_back(std::move(joined));
+            reader<T> in;
+            writer<T> offered = ++in; // empty when somebody has it
+            bool more = true;
+            detail::cell<T> message;
+            while (!outs.empty()) {
+                arms.clear();
+                arms.push_back(offered ? offers << std::ref(offered) : action());
+                arms.push_back(offered ? action() : detail::receive(in, message));
+                arms.push_back(more ? joining >> joined : action());
+                for (const writer<T> &out : outs)
+                    arms.push_back(~out);
+                const int which = alt(arms);
+                if (which == 1) {
+                    offered = writer<T>();
+                } else if (which == 2) {
+                    message.filled();
+                    broadcast(*message);
+                } else if (which == -2) {
+                    in = reader<T>();
+                    offered = ++in;
+                } else if (which == 3) {
+                    outs.push_back(std::move(joined));
+                } else if (which == -3) {
+                    more = false;
+                } else if (which <= -4 && which >= -3 - static_cast<int>(outs.size())) {
+                    outs.erase(outs.begin() + (-4 - which));
+                } else {
+                    return; // inputs has closed, or the wait has ended otherwise
+                }
+            }
+        }
+    };
+}
+
+} // namespace chan
+
+template <class T> reader<writer<T>> spawn_fanout(reader<writer<T>> outputs) {
+    reader<writer<T>> result;
+    spawn(chan::fanout(std::move(outputs), ++result));
+    return result;
+}
+template <class T> writer<writer<T>> spawn_fanout(writer<writer<T>> inputs) {
+    writer<writer<T>> result;
+    spawn(chan::fanout(--result, std::move(inputs)));
+    return result;
+}
+
+namespace chan {
+using csp::spawn_fanout;
+} // namespace chan
+
+} // namespace csp
+
+#endif // MC_CSP_FANOUT_HPP

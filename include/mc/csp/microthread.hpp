@@ -1,0 +1,9 @@
+// mc/csp/microthread.hpp: microthreads, channels, and the choice between actions; all that is not a combinator. C++17.
+#ifndef MC_CSP_MICROTHREAD_HPP
+#define MC_CSP_MICROTHREAD_HPP
+
+#include <mc/csp/action.hpp>
+#include <mc/csp/endpoint.hpp>
+#include <mc/csp/spawn.hpp>
+
+#endif // MC_CSP_MICROTHREAD_HPP

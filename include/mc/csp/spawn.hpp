@@ -1,0 +1,259 @@
+// mc/csp/spawn.hpp: microthreads that run callables, their exceptions, and the runtime. C++17.
+//
+// Success: what returns an endpoint has started a microthread; microthread_error says that it has not.
+//
+// An exception that leaves a microthread goes down the channel that spawn returned, else to global_exception_handler, else
+// the program terminates. By then everything that the callable held has been destroyed.
+#ifndef MC_CSP_SPAWN_HPP
+#define MC_CSP_SPAWN_HPP
+
+#include <mc/csp/endpoint.hpp>
+#include <mc/scope.h>
+
+#include <exception>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <mutex>
+#include <type_traits>
+#include <utility>
+
+namespace csp {
+
+// Where the exceptions go that nobody joins for: as a writer<std::exception_ptr>, empty at first, but one that any thread may
+// assign to while others use it. The channels assigned to it are not counted by csp__internal__channel_count.
+class exception_handler {
+public:
+    exception_handler() = default;
+    exception_handler(const exception_handler &other) noexcept : handler_(other.get()) {}
+    exception_handler(exception_handler &&other) noexcept : handler_(other.exchange({})) {}
+    exception_handler &operator=(const exception_handler &other) noexcept {
+        (void)exchange(other.get());
+        return *this;
+    }
+    exception_handler &operator=(exception_handler &&other) noexcept {
+        (void)exchange(other.exchange({}));
+        return *this;
+    }
+    // A template, so that `= {}` is the assignment of an empty one.
+    template <class W, std::enable_if_t<std::is_same_v<std::decay_t<W>, writer<std::exception_ptr>>, int> = 0>
+    exception_handler &operator=(W &&handler) noexcept {
+        (void)exchange(std::forward<W>(handler));
+        return *this;
+    }
+
+    writer<std::exception_ptr> get() const noexcept {
+        const std::lock_guard<std::mutex> guard(mutex_);
+        return handler_;
+    }
+    // Returns the former one.
+    writer<std::exception_ptr> exchange(writer<std::exception_ptr> handler) noexcept {
+        csp_chuncount(handler.internal_writer());
+        const std::lock_guard<std::mutex> guard(mutex_);
+        handler.swap(handler_);
+        return handler;
+    }
+    operator writer<std::exception_ptr>() const noexcept { return get(); } // NOLINT(google-explicit-constructor)
+    explicit operator bool() const noexcept { return bool(get()); }
+    csp_writer internal_writer() const noexcept { return get().internal_writer(); }
+
+    // The caller sees to it that the handler is not replaced while these wait.
+    action operator<<(std::exception_ptr exception) const { return get() << std::move(exception); }
+    action operator~() const noexcept { return ~get(); }
+
+    void swap(writer<std::exception_ptr> &other) noexcept { other = exchange(std::move(other)); }
+    friend void swap(exception_handler &a, writer<std::exception_ptr> &b) noexcept { a.swap(b); }
+    friend void swap(writer<std::exception_ptr> &a, exception_handler &b) noexcept { b.swap(a); }
+
+private:
+    mutable std::mutex mutex_;
+    writer<std::exception_ptr> handler_; // guarded by mutex_
+};
+
+inline exception_handler global_exception_handler;
+
+namespace detail {
+
+inline int send_exception(const writer<std::exception_ptr> &to, const std::exception_ptr &exception) {
+    return action_access::run(to << exception);
+}
+
+// A microthread that ends inside a cancelled scope tells all the same.
+inline bool tell(const writer<std::exception_ptr> &to, const std::exception_ptr &exception) {
+    int result = send_exception(to, exception);
+    while (result == MC_E_CANCELED && mc_scope_leave() == MC_OK)
+        result = send_exception(to, exception);
+    return result > 0;
+}
+
+inline void report(const writer<std::exception_ptr> &to, const std::exception_ptr &exception) noexcept {
+    if (!tell(to, exception) && !tell(global_exception_handler.get(), exception))
+        std::rethrow_exception(exception); // terminates, and says with what
+}
+
+template <class F> struct spawned {
+    F function;
+    writer<std::exception_ptr> failure;
+
+    static void entry(void *data) {
+        const std::unique_ptr<spawned> self(static_cast<spawned *>(data));
+        std::exception_ptr exception;
+        try {
+            F function = std::move(self->function);
+            function();
+        } catch (...) {
+            exception = std::current_exception();
+        }
+        if (exception != nullptr) // not in the handler: telling waits
+            report(self->failure, exception);
+    }
+};
+
+} // namespace detail
+
+// Runs f() in a microthread. The reader gets the exception that leaves it, if one does, and is dead when it has ended.
+template <class F> reader<std::exception_ptr> spawn(F &&f) {
+    using Function = std::decay_t<F>;
+    reader<std::exception_ptr> failure;
+    std::unique_ptr<detail::spawned<Function>> data(new detail::spawned<Function>{std::forward<F>(f), ++failure});
+    if (csp_spawn(&detail::spawned<Function>::entry, data.get()) == 0)
+        throw microthread_error("spawn failed");
+    (void)data.release(); // the microthread's, which may have ended by now
+    return failure;
+}
+
+// Waits for a microthread's end, and throws what it threw. An empty reader has ended. microthread_error: the wait ended first.
+inline void join(reader<std::exception_ptr> failure) {
+    std::exception_ptr exception;
+    const int result = detail::action_access::run(failure >> exception);
+    if (result > 0)
+        std::rethrow_exception(exception);
+    if (result < -1)
+        throw microthread_error("join failed", result);
+}
+
+// A microthread f(reader<T>); what is written to the result goes there.
+template <class T, class F> writer<T> spawn_consumer(F &&f) {
+    writer<T> w;
+    reader<T> r = --w;
+    spawn([f = std::decay_t<F>(std::forward<F>(f)), r = std::move(r)]() mutable { f(std::move(r)); });
+    return w;
+}
+
+// A microthread f(writer<T>); what it writes comes out of the result.
+template <class T, class F> reader<T> spawn_producer(F &&f) {
+    reader<T> r;
+    writer<T> w = ++r;
+    spawn([f = std::decay_t<F>(std::forward<F>(f)), w = std::move(w)]() mutable { f(std::move(w)); });
+    return r;
+}
+
+// A microthread f(reader<T>, writer<T>) between the two ends of the result.
+template <class T, class F> channel<T> spawn_filter(F &&f) {
+    channel<T> in;
+    channel<T> out;
+    spawn([f = std::decay_t<F>(std::forward<F>(f)), r = --in, w = ++out]() mutable { f(std::move(r), std::move(w)); });
+    return channel<T>(++in, --out);
+}
+
+// The messages of a producer, and at their end its exception, which the iteration throws.
+template <class T> class range {
+public:
+    class iterator {
+    public:
+        using iterator_category = std::input_iterator_tag;
+        using value_type = T;
+        using difference_type = std::ptrdiff_t;
+        using pointer = T *;
+        using reference = T &;
+
+        iterator() = default;
+        explicit iterator(const range *source) : source_(source) {
+            if (source_->source())
+                ++*this;
+            else
+                source_ = nullptr;
+        }
+        T &operator*() const { return *element_; }
+        T *operator->() const { return &*element_; }
+        iterator &operator++() {
+            detail::cell<T> message;
+            element_.reset();
+            if (message.receive(source_->source().internal_reader()) > 0) {
+                element_.emplace(std::move(*message));
+                return *this;
+            }
+            const range *ended = std::exchange(source_, nullptr);
+            join(ended->except());
+            return *this;
+        }
+        typename csp::reader<T>::iterator::former operator++(int) {
+            typename csp::reader<T>::iterator::former before(std::move(*element_));
+            ++*this;
+            return before;
+        }
+        friend bool operator==(const iterator &a, const iterator &b) { return a.source_ == b.source_; }
+        friend bool operator!=(const iterator &a, const iterator &b) { return !(a == b); }
+
+    private:
+        const range *source_ = nullptr;
+        mutable detail::element<T> element_;
+    };
+
+    range(reader<T> source, reader<std::exception_ptr> except) noexcept
+        : source_(std::move(source)), except_(std::move(except)) {}
+
+    iterator begin() const { return iterator(this); }
+    iterator end() const { return iterator(); }
+
+    const reader<T> &source() const noexcept { return source_; }
+    const reader<std::exception_ptr> &except() const noexcept { return except_; }
+
+private:
+    reader<T> source_;
+    reader<std::exception_ptr> except_;
+};
+
+template <class T, class F> range<T> spawn_range(F &&f) {
+    reader<T> r;
+    writer<T> w = ++r;
+    auto except = spawn([f = std::decay_t<F>(std::forward<F>(f)), w = std::move(w)]() mutable { f(std::move(w)); });
+    return range<T>(std::move(r), std::move(except));
+}
+
+// --- the runtime ---
+
+// As csp_init_runtime, 0: one executor for each processor. False: it was refused, and the log says why.
+inline bool init_runtime(int executors = 0) noexcept { return csp_init_runtime(executors) != 0; }
+inline void shutdown_runtime() noexcept { csp_shutdown_runtime(); }
+
+namespace detail {
+struct scheduler {
+    std::mutex mutex;
+    std::function<void()> run; // guarded by mutex
+};
+inline scheduler the_scheduler;
+} // namespace detail
+
+// What schedule() does from now on; an empty function restores csp_schedule().
+inline void set_scheduler(std::function<void()> f) {
+    const std::lock_guard<std::mutex> guard(detail::the_scheduler.mutex);
+    detail::the_scheduler.run.swap(f);
+}
+
+// Runs microthreads until none can run any more: csp_schedule(), or what set_scheduler was given.
+inline void schedule() {
+    std::function<void()> run;
+    {
+        const std::lock_guard<std::mutex> guard(detail::the_scheduler.mutex);
+        run = detail::the_scheduler.run;
+    }
+    if (run)
+        run();
+    else
+        csp_schedule();
+}
+
+} // namespace csp
+
+#endif // MC_CSP_SPAWN_HPP
