@@ -239,9 +239,9 @@ public:
     // and when the wait ended otherwise. For ~endpoint: always false, once the other end is dead.
     explicit operator bool() const { return run() > 0; }
 
-    // The arm for csp_alt. Messages that need more than their pointer (a conversion, a report of exceptions) are only
-    // complete when alt and prialt of this header use it.
-    csp_chanop chanop() const noexcept { return {waiter_, message()}; }
+    // Uses it as an arm for csp_alt; the action must stay until that has returned. Messages that need more than their pointer
+    // (a conversion, a report of exceptions) are only complete when alt and prialt of this header use it.
+    csp_chanop chanop() const noexcept { return use(nullptr); }
 
     bool empty() const noexcept { return waiter_ == nullptr; }
 
@@ -305,7 +305,7 @@ private:
     csp_chanop use(const void *frame) const noexcept {
         active_ = false;
         party_.frame = frame;
-        return chanop();
+        return {waiter_, message()};
     }
 
     // It went.

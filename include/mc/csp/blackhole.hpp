@@ -24,7 +24,7 @@ template <class T> auto blackhole(reader<T> r) {
 
 template <class T = poke_t> writer<T> spawn_blackhole() {
     writer<T> result;
-    spawn(chan::blackhole(--result));
+    detail::start(chan::blackhole(--result));
     return result;
 }
 

@@ -20,6 +20,8 @@ template <class T> auto buffer(reader<T> r, writer<T> w, std::size_t capacity = 
         const reader<T> in = std::move(r);
         const writer<T> out = std::move(w);
         detail::RingBuffer<T> held(capacity == 0 ? 1 : capacity);
+        if (!in || !out)
+            return;
         for (int which = 0; which != -1;) {
             void *room = held.full() ? nullptr : held.next(); // may move what is held: before its front is looked at
             which = alt(room == nullptr ? ~in : detail::action_access::receive_new<T>(in.internal_reader(), room),
@@ -40,18 +42,18 @@ template <class T> auto buffer(reader<T> r, writer<T> w, std::size_t capacity = 
 
 template <class T> reader<T> spawn_buffer(reader<T> r, std::size_t capacity = detail::RingBuffer<T>::npos) {
     reader<T> result;
-    spawn(chan::buffer(std::move(r), ++result, capacity));
+    detail::start(chan::buffer(std::move(r), ++result, capacity));
     return result;
 }
 template <class T> writer<T> spawn_buffer(writer<T> w, std::size_t capacity = detail::RingBuffer<T>::npos) {
     writer<T> result;
-    spawn(chan::buffer(--result, std::move(w), capacity));
+    detail::start(chan::buffer(--result, std::move(w), capacity));
     return result;
 }
 template <class T> channel<T> spawn_buffer(std::size_t capacity = detail::RingBuffer<T>::npos) {
     channel<T> in;
     channel<T> out;
-    spawn(chan::buffer(--in, ++out, capacity));
+    detail::start(chan::buffer(--in, ++out, capacity));
     return channel<T>(++in, --out);
 }
 

@@ -25,13 +25,13 @@ auto chain(R readers, writer<T> w) {
         for (auto &source : sources) {
             const reader<T> in = std::move(source);
             detail::cell<T> message;
-            int which = 0;
-            while ((which = prialt(~out, detail::receive(in, message))) > 0) {
+            int which = -2;
+            while (in && (which = prialt(~out, detail::receive(in, message))) > 0) {
                 message.filled();
                 if (!(out << std::ref(*message)))
                     return;
             }
-            if (which != -2 && in) // anything but the end of this one
+            if (which != -2) // anything but the end of this one
                 return;
         }
     };
@@ -46,7 +46,7 @@ template <class T = detail::deduced, class R> auto spawn_chain(R readers) {
     using Message = typename std::decay_t<decltype(*std::begin(readers))>::message_type;
     static_assert(std::is_same_v<T, detail::deduced> || std::is_same_v<T, Message>, "the readers are of another type");
     reader<Message> result;
-    spawn(chan::chain(std::move(readers), ++result));
+    detail::start(chan::chain(std::move(readers), ++result));
     return result;
 }
 template <class T> reader<T> spawn_chain(std::initializer_list<reader<T>> readers) {

@@ -44,9 +44,9 @@ template <class T> action receive(const reader<T> &from, cell<T> &into) noexcept
     return action_access::receive_new<T>(from.internal_reader(), into.room());
 }
 
-// The next message, unless the output has closed before there is one.
+// The next message, unless the output has closed before there is one. Empty ends are closed ones.
 template <class T, class U> bool next(const reader<T> &in, const writer<U> &out, cell<T> &message) {
-    if (prialt(~out, receive(in, message)) <= 0)
+    if (!in || !out || prialt(~out, receive(in, message)) <= 0)
         return false;
     message.filled();
     return true;

@@ -95,12 +95,12 @@ template <class T> auto count_forever(writer<T> w, detail::same<T> start, detail
 
 template <class T> reader<T> spawn_count(T start, detail::same<T> stop, detail::same<T> step = 1, bool cyclic = false) {
     reader<T> result;
-    spawn(chan::count(++result, start, stop, step, cyclic));
+    detail::start(chan::count(++result, start, stop, step, cyclic));
     return result;
 }
 template <class T> reader<T> spawn_count_forever(T start, detail::same<T> step = 1) {
     reader<T> result;
-    spawn(chan::count_forever(++result, start, step));
+    detail::start(chan::count_forever(++result, start, step));
     return result;
 }
 

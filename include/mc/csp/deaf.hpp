@@ -23,7 +23,7 @@ template <class T> auto deaf(reader<T> r) {
 
 template <class T = poke_t> writer<T> spawn_deaf() {
     writer<T> result;
-    spawn(chan::deaf(--result));
+    detail::start(chan::deaf(--result));
     return result;
 }
 

@@ -219,7 +219,8 @@ public:
             const reader source = std::move(in);
             const writer<U> sink = std::move(out);
             detail::cell<T> message;
-            while (prialt(~sink, source >> message.room()) > 0) {
+            while (source && sink &&
+                   prialt(~sink, detail::action_access::receive_new<T>(source.handle_, message.room())) > 0) {
                 message.filled();
                 if constexpr (std::is_same_v<T, U>) {
                     if (!(sink << std::ref(*message)))

@@ -54,7 +54,7 @@ template <class T> auto cycle(std::initializer_list<detail::same<T>> c, writer<T
 template <class T = detail::deduced, class C> auto spawn_enumerate(C &&c, bool cyclic = false) {
     using Message = std::conditional_t<std::is_same_v<T, detail::deduced>, detail::element_of<C>, T>;
     reader<Message> result;
-    spawn(chan::enumerate(std::forward<C>(c), ++result, cyclic));
+    detail::start(chan::enumerate(std::forward<C>(c), ++result, cyclic));
     return result;
 }
 template <class T> reader<T> spawn_enumerate(std::initializer_list<T> c, bool cyclic = false) {

@@ -37,34 +37,36 @@ template <class T> auto fanout(reader<writer<T>> outputs, writer<writer<T>> inpu
                     outs.erase(outs.begin() + static_cast<std::ptrdiff_t>(i));
             }
         };
-        for (writer<T> joined; prialt(~offers, joining >> joined) > 0;) {
+        for (writer<T> joined; joining && offers && prialt(~offers, joining >> joined) > 0;) {
             outs.push_back(std::move(joined));
             reader<T> in;
             writer<T> offered = ++in; // empty when somebody has it
             bool more = true;
             detail::cell<T> message;
             while (!outs.empty()) {
+                // Deaths and joiners go before messages: one that is accepted finds every output that is there.
+                const int n = static_cast<int>(outs.size());
                 arms.clear();
-                arms.push_back(offered ? offers << std::ref(offered) : action());
-                arms.push_back(offered ? action() : detail::receive(in, message));
-                arms.push_back(more ? joining >> joined : action());
                 for (const writer<T> &out : outs)
                     arms.push_back(~out);
-                const int which = alt(arms);
-                if (which == 1) {
+                arms.push_back(more ? joining >> joined : action());
+                arms.push_back(offered ? offers << std::ref(offered) : action());
+                arms.push_back(offered ? action() : detail::receive(in, message));
+                const int which = prialt(arms);
+                if (which == n + 1) {
+                    outs.push_back(std::move(joined));
+                } else if (which == n + 2) {
                     offered = writer<T>();
-                } else if (which == 2) {
+                } else if (which == n + 3) {
                     message.filled();
                     broadcast(*message);
-                } else if (which == -2) {
+                } else if (which == -(n + 1)) {
+                    more = false;
+                } else if (which == -(n + 3)) {
                     in = reader<T>();
                     offered = ++in;
-                } else if (which == 3) {
-                    outs.push_back(std::move(joined));
-                } else if (which == -3) {
-                    more = false;
-                } else if (which <= -4 && which >= -3 - static_cast<int>(outs.size())) {
-                    outs.erase(outs.begin() + (-4 - which));
+                } else if (which < 0 && which >= -n) {
+                    outs.erase(outs.begin() + (-which - 1));
                 } else {
                     return; // inputs has closed, or the wait has ended otherwise
                 }
@@ -77,12 +79,12 @@ template <class T> auto fanout(reader<writer<T>> outputs, writer<writer<T>> inpu
 
 template <class T> reader<writer<T>> spawn_fanout(reader<writer<T>> outputs) {
     reader<writer<T>> result;
-    spawn(chan::fanout(std::move(outputs), ++result));
+    detail::start(chan::fanout(std::move(outputs), ++result));
     return result;
 }
 template <class T> writer<writer<T>> spawn_fanout(writer<writer<T>> inputs) {
     writer<writer<T>> result;
-    spawn(chan::fanout(--result, std::move(inputs)));
+    detail::start(chan::fanout(--result, std::move(inputs)));
     return result;
 }
 

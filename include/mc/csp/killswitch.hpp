@@ -19,7 +19,7 @@ template <class T> auto killswitch(reader<T> r, writer<T> w, reader<> keepalive)
         const writer<T> out = std::move(w);
         const reader<> alive = std::move(keepalive);
         detail::cell<T> message;
-        while (prialt(~alive, ~out, detail::receive(in, message)) > 0) {
+        while (in && out && prialt(~alive, ~out, detail::receive(in, message)) > 0) {
             message.filled();
             if (prialt(~alive, out << std::ref(*message)) <= 0)
                 return;
@@ -31,18 +31,18 @@ template <class T> auto killswitch(reader<T> r, writer<T> w, reader<> keepalive)
 
 template <class T> reader<T> spawn_killswitch(reader<T> r, reader<> keepalive) {
     reader<T> result;
-    spawn(chan::killswitch(std::move(r), ++result, std::move(keepalive)));
+    detail::start(chan::killswitch(std::move(r), ++result, std::move(keepalive)));
     return result;
 }
 template <class T> writer<T> spawn_killswitch(writer<T> w, reader<> keepalive) {
     writer<T> result;
-    spawn(chan::killswitch(--result, std::move(w), std::move(keepalive)));
+    detail::start(chan::killswitch(--result, std::move(w), std::move(keepalive)));
     return result;
 }
 template <class T> channel<T> spawn_killswitch(reader<> keepalive) {
     channel<T> in;
     channel<T> out;
-    spawn(chan::killswitch(--in, ++out, std::move(keepalive)));
+    detail::start(chan::killswitch(--in, ++out, std::move(keepalive)));
     return channel<T>(++in, --out);
 }
 

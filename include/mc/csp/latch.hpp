@@ -49,18 +49,18 @@ template <class T> auto latch(reader<T> r, writer<T> w) {
 
 template <class T> reader<T> spawn_latch(reader<T> r) {
     reader<T> result;
-    spawn(chan::latch(std::move(r), ++result));
+    detail::start(chan::latch(std::move(r), ++result));
     return result;
 }
 template <class T> writer<T> spawn_latch(writer<T> w) {
     writer<T> result;
-    spawn(chan::latch(--result, std::move(w)));
+    detail::start(chan::latch(--result, std::move(w)));
     return result;
 }
 template <class T> channel<T> spawn_latch() {
     channel<T> in;
     channel<T> out;
-    spawn(chan::latch(--in, ++out));
+    detail::start(chan::latch(--in, ++out));
     return channel<T>(++in, --out);
 }
 

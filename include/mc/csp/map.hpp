@@ -31,19 +31,19 @@ template <class To = detail::deduced, class A, class F> auto spawn_map(reader<A>
     using B = typename std::conditional_t<std::is_same_v<To, detail::deduced>,
                                           detail::same_as_is<detail::applied<F, A>>, detail::same_as_is<To>>::type;
     reader<B> result;
-    spawn(chan::map(std::move(r), ++result, std::forward<F>(f)));
+    detail::start(chan::map(std::move(r), ++result, std::forward<F>(f)));
     return result;
 }
 template <class From = detail::deduced, class B, class F> auto spawn_map(writer<B> w, F &&f) {
     using A = std::conditional_t<std::is_same_v<From, detail::deduced>, B, From>;
     writer<A> result;
-    spawn(chan::map(--result, std::move(w), std::forward<F>(f)));
+    detail::start(chan::map(--result, std::move(w), std::forward<F>(f)));
     return result;
 }
 template <class T, class F> channel<T> spawn_map(F &&f) {
     channel<T> in;
     channel<T> out;
-    spawn(chan::map(--in, ++out, std::forward<F>(f)));
+    detail::start(chan::map(--in, ++out, std::forward<F>(f)));
     return channel<T>(++in, --out);
 }
 

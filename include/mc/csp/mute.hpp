@@ -23,7 +23,7 @@ template <class T> auto mute(writer<T> w) {
 
 template <class T = poke_t> reader<T> spawn_mute() {
     reader<T> result;
-    spawn(chan::mute(++result));
+    detail::start(chan::mute(++result));
     return result;
 }
 

@@ -65,24 +65,24 @@ auto quantize(reader<T> r, detail::same<T> quantum, writer<T> w, writer<T> resid
 
 template <class T> reader<T> spawn_quantize(reader<T> r, reader<T> quanta, writer<T> residue = writer<T>::dead()) {
     reader<T> result;
-    spawn(chan::quantize(std::move(r), std::move(quanta), ++result, std::move(residue)));
+    detail::start(chan::quantize(std::move(r), std::move(quanta), ++result, std::move(residue)));
     return result;
 }
 template <class T>
 reader<T> spawn_quantize(reader<T> r, detail::same<T> quantum, writer<T> residue = writer<T>::dead()) {
     reader<T> result;
-    spawn(chan::quantize(std::move(r), std::move(quantum), ++result, std::move(residue)));
+    detail::start(chan::quantize(std::move(r), std::move(quantum), ++result, std::move(residue)));
     return result;
 }
 template <class T> writer<T> spawn_quantize(reader<T> quanta, writer<T> w, writer<T> residue = writer<T>::dead()) {
     writer<T> result;
-    spawn(chan::quantize(--result, std::move(quanta), std::move(w), std::move(residue)));
+    detail::start(chan::quantize(--result, std::move(quanta), std::move(w), std::move(residue)));
     return result;
 }
 template <class T>
 writer<T> spawn_quantize(detail::same<T> quantum, writer<T> w, writer<T> residue = writer<T>::dead()) {
     writer<T> result;
-    spawn(chan::quantize(--result, std::move(quantum), std::move(w), std::move(residue)));
+    detail::start(chan::quantize(--result, std::move(quantum), std::move(w), std::move(residue)));
     return result;
 }
 

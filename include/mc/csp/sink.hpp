@@ -25,7 +25,7 @@ template <class T, class F> auto sink(reader<T> r, F &&f) {
 
 template <class T, class F> writer<T> spawn_sink(F &&f) {
     writer<T> result;
-    spawn(chan::sink(--result, std::forward<F>(f)));
+    detail::start(chan::sink(--result, std::forward<F>(f)));
     return result;
 }
 

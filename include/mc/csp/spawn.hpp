@@ -109,16 +109,21 @@ template <class F> struct spawned {
     }
 };
 
+// A microthread whose exception goes to failure, or, when that is empty, to the global handler.
+template <class F> void start(F &&f, writer<std::exception_ptr> failure = {}) {
+    using Function = std::decay_t<F>;
+    std::unique_ptr<spawned<Function>> data(new spawned<Function>{std::forward<F>(f), std::move(failure)});
+    if (csp_spawn(&spawned<Function>::entry, data.get()) == 0)
+        throw microthread_error("spawn failed");
+    (void)data.release(); // the microthread's, which may have ended by now
+}
+
 } // namespace detail
 
 // Runs f() in a microthread. The reader gets the exception that leaves it, if one does, and is dead when it has ended.
 template <class F> reader<std::exception_ptr> spawn(F &&f) {
-    using Function = std::decay_t<F>;
     reader<std::exception_ptr> failure;
-    std::unique_ptr<detail::spawned<Function>> data(new detail::spawned<Function>{std::forward<F>(f), ++failure});
-    if (csp_spawn(&detail::spawned<Function>::entry, data.get()) == 0)
-        throw microthread_error("spawn failed");
-    (void)data.release(); // the microthread's, which may have ended by now
+    detail::start(std::forward<F>(f), ++failure);
     return failure;
 }
 
@@ -132,11 +137,11 @@ inline void join(reader<std::exception_ptr> failure) {
         throw microthread_error("join failed", result);
 }
 
-// A microthread f(reader<T>); what is written to the result goes there.
+// A microthread f(reader<T>), whose exception goes to the global handler, as for the next two; what is written to the result goes there.
 template <class T, class F> writer<T> spawn_consumer(F &&f) {
     writer<T> w;
     reader<T> r = --w;
-    spawn([f = std::decay_t<F>(std::forward<F>(f)), r = std::move(r)]() mutable { f(std::move(r)); });
+    detail::start([f = std::decay_t<F>(std::forward<F>(f)), r = std::move(r)]() mutable { f(std::move(r)); });
     return w;
 }
 
@@ -144,7 +149,7 @@ template <class T, class F> writer<T> spawn_consumer(F &&f) {
 template <class T, class F> reader<T> spawn_producer(F &&f) {
     reader<T> r;
     writer<T> w = ++r;
-    spawn([f = std::decay_t<F>(std::forward<F>(f)), w = std::move(w)]() mutable { f(std::move(w)); });
+    detail::start([f = std::decay_t<F>(std::forward<F>(f)), w = std::move(w)]() mutable { f(std::move(w)); });
     return r;
 }
 
@@ -152,7 +157,8 @@ template <class T, class F> reader<T> spawn_producer(F &&f) {
 template <class T, class F> channel<T> spawn_filter(F &&f) {
     channel<T> in;
     channel<T> out;
-    spawn([f = std::decay_t<F>(std::forward<F>(f)), r = --in, w = ++out]() mutable { f(std::move(r), std::move(w)); });
+    detail::start(
+        [f = std::decay_t<F>(std::forward<F>(f)), r = --in, w = ++out]() mutable { f(std::move(r), std::move(w)); });
     return channel<T>(++in, --out);
 }
 

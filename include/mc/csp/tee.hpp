@@ -36,12 +36,12 @@ template <class T> auto tee(reader<T> r, writer<T> w, writer<T> w2) {
 
 template <class T> reader<T> spawn_tee(reader<T> r, writer<T> w2) {
     reader<T> result;
-    spawn(chan::tee(std::move(r), ++result, std::move(w2)));
+    detail::start(chan::tee(std::move(r), ++result, std::move(w2)));
     return result;
 }
 template <class T> writer<T> spawn_tee(writer<T> w, writer<T> w2) {
     writer<T> result;
-    spawn(chan::tee(--result, std::move(w), std::move(w2)));
+    detail::start(chan::tee(--result, std::move(w), std::move(w2)));
     return result;
 }
 

@@ -28,18 +28,18 @@ template <class T, class P> auto where(reader<T> r, writer<T> w, P &&p) {
 
 template <class T, class P> reader<T> spawn_where(reader<T> r, P &&p) {
     reader<T> result;
-    spawn(chan::where(std::move(r), ++result, std::forward<P>(p)));
+    detail::start(chan::where(std::move(r), ++result, std::forward<P>(p)));
     return result;
 }
 template <class T, class P> writer<T> spawn_where(writer<T> w, P &&p) {
     writer<T> result;
-    spawn(chan::where(--result, std::move(w), std::forward<P>(p)));
+    detail::start(chan::where(--result, std::move(w), std::forward<P>(p)));
     return result;
 }
 template <class T, class P> channel<T> spawn_where(P &&p) {
     channel<T> in;
     channel<T> out;
-    spawn(chan::where(--in, ++out, std::forward<P>(p)));
+    detail::start(chan::where(--in, ++out, std::forward<P>(p)));
     return channel<T>(++in, --out);
 }
 

@@ -1,0 +1,230 @@
+// Microthreads from callables: when they run, what becomes of their exceptions, ranges, the runtime's functions.
+#include "hpp/test_hpp.hpp"
+
+#include <csignal>
+
+using namespace mc::hpp::testing;
+using csp::reader;
+using csp::writer;
+
+// Goal: a spawned callable runs at once, moved in, and is destroyed when it ends.
+Test(HppSpawn, runs_at_once_and_destroys_its_callable) {
+    World world;
+    bool ran = false;
+    auto token = std::make_shared<int>(1);
+    auto ended = csp::spawn([&ran, token, only = std::make_unique<int>(2)] { ran = *only == 2; });
+    cr_assert(ran);
+    cr_assert_eq(token.use_count(), 1);
+    csp::join(std::move(ended));
+    const auto named = [&ran] { ran = false; };
+    csp::spawn(named);
+    cr_assert_not(ran);
+    csp::join(reader<std::exception_ptr>());
+}
+
+// Goal: join waits for the end, and throws what left the microthread; what it held is gone by then.
+Test(HppSpawn, join_throws_what_was_thrown) {
+    World world;
+    auto token = std::make_shared<int>(1);
+    auto ended = csp::spawn([token] {
+        csp_yield();
+        throw Boom("from within");
+    });
+    cr_assert_eq(token.use_count(), 2);
+    expect_text(thrown<Boom>([&] { csp::join(ended); }).c_str(), "from within");
+    cr_assert_eq(token.use_count(), 1);
+    csp::join(ended); // has ended
+    bool waited = false;
+    csp::join(csp::spawn([&] {
+        csp_yield();
+        waited = true;
+    }));
+    cr_assert(waited);
+}
+
+// Goal: a wait that ends otherwise is not mistaken for the end.
+Test(HppSpawn, join_tells_an_end_from_a_cancelled_wait) {
+    World world;
+    csp::channel<> hold;
+    mc_scope_t scope = 0;
+    cr_assert_eq(mc_scope_create(MC_FOREVER, &scope), MC_OK);
+    std::string told;
+    csp::spawn([&] {
+        auto ended = csp::spawn([r = -hold] { r >> csp::poke; });
+        cr_assert_eq(mc_scope_enter(scope), MC_OK);
+        told = thrown<csp::microthread_error>([&] { csp::join(std::move(ended)); });
+        cr_assert_eq(mc_scope_leave(), MC_OK);
+    });
+    cr_assert_eq(mc_scope_cancel(scope, 0), MC_OK);
+    csp_schedule();
+    expect_text(told.c_str(), "join failed: canceled");
+    cr_assert_eq(mc_scope_destroy(scope), MC_OK);
+    hold.release();
+}
+
+// Goal: a microthread that ends by an exception inside a cancelled scope tells its joiner all the same.
+Test(HppSpawn, tells_its_exception_out_of_a_cancelled_scope) {
+    World world;
+    mc_scope_t scope = 0;
+    cr_assert_eq(mc_scope_create(MC_FOREVER, &scope), MC_OK);
+    cr_assert_eq(mc_scope_cancel(scope, 0), MC_OK);
+    auto ended = csp::spawn([&] {
+        cr_assert_eq(mc_scope_enter(scope), MC_OK);
+        throw Boom("inside");
+    });
+    expect_text(thrown<Boom>([&] { csp::join(std::move(ended)); }).c_str(), "inside");
+    cr_assert_eq(mc_scope_destroy(scope), MC_OK);
+}
+
+// Goal: what nobody joins for goes to the global handler, whose channels are not counted, the first and the next.
+Test(HppSpawn, unjoined_exceptions_go_to_the_global_handler) {
+    World world;
+    std::vector<std::string> first;
+    std::vector<std::string> second;
+    const auto collect = [](std::vector<std::string> &into) {
+        return csp::spawn_consumer<std::exception_ptr>([&into](const reader<std::exception_ptr> &r) {
+            for (const auto &exception : r)
+                into.push_back(thrown<Boom>([&] { std::rethrow_exception(exception); }));
+        });
+    };
+    csp::global_exception_handler = collect(first);
+    cr_assert_eq(csp__internal__channel_count(0), 0);
+    cr_assert_eq(csp__internal__channel_count(1), 0);
+    csp::spawn([] { throw Boom("one"); });
+    csp_schedule();
+    const auto former = csp::global_exception_handler;
+    csp::global_exception_handler = collect(second);
+    cr_assert_eq(csp__internal__channel_count(1), 0);
+    csp::spawn([] { throw Boom("two"); });
+    csp_schedule();
+    csp::global_exception_handler = former;
+    csp::spawn([] { throw Boom("three"); });
+    csp_schedule();
+    cr_assert(bool(csp::global_exception_handler));
+    const writer<std::exception_ptr> copy = csp::global_exception_handler;
+    cr_assert(copy == csp::global_exception_handler);
+    csp::global_exception_handler = {};
+    cr_assert_not(bool(csp::global_exception_handler));
+    cr_assert_eq(first.size(), 2U);
+    expect_text(first[0].c_str(), "one");
+    expect_text(first[1].c_str(), "three");
+    cr_assert_eq(second.size(), 1U);
+    expect_text(second[0].c_str(), "two");
+}
+
+// Goal: and if there is none, the program ends.
+Test(HppSpawn, unhandled_exceptions_terminate, .signal = SIGABRT) {
+    csp::spawn([] { throw Boom("nobody catches this"); });
+    csp_schedule();
+}
+
+// Goal: consumers, producers and filters are joined to what is returned.
+Test(HppSpawn, makes_consumers_producers_and_filters) {
+    World world;
+    int sum = 0;
+    {
+        const auto w = csp::spawn_consumer<int>([&](auto &&r) {
+            for (int n : r)
+                sum += n;
+        });
+        w << 1;
+        w << 2;
+    }
+    csp_schedule();
+    cr_assert_eq(sum, 3);
+    cr_assert_eq(csp::spawn_producer<int>([](auto &&w) { w << 5; }).read(), 5);
+    auto twice = csp::spawn_filter<int>([](auto &&r, auto &&w) {
+        for (int n : r)
+            if (!(w << 2 * n))
+                return;
+    });
+    csp::spawn([w = ++twice] {
+        w << 4;
+        w << 5;
+    });
+    const auto got = all(--twice);
+    cr_assert_eq(got.size(), 2U);
+    cr_assert_eq(got[1], 10);
+}
+
+// Goal: a range gives the messages, then throws what ended the producer.
+Test(HppSpawn, range_gives_messages_and_then_throws) {
+    World world;
+    int sum = 0;
+    for (const int n : csp::spawn_range<int>([](auto &&w) {
+             w << 1;
+             w << 2;
+         }))
+        sum += n;
+    cr_assert_eq(sum, 3);
+    sum = 0;
+    const auto range = csp::spawn_range<NoDefault>([](const writer<NoDefault> &w) {
+        w << NoDefault(5);
+        throw Boom("after one");
+    });
+    expect_text(thrown<Boom>([&] {
+                    for (const auto &n : range)
+                        sum += n.value;
+                }).c_str(),
+                "after one");
+    cr_assert_eq(sum, 5);
+    cr_assert(bool(range.source()));
+    cr_assert(bool(range.except()));
+}
+
+// Goal: schedule runs what can run, or what set_scheduler said.
+Test(HppSpawn, schedule_runs_the_rest) {
+    World world;
+    int runs = 0;
+    csp::spawn([&] {
+        csp_yield();
+        ++runs;
+    });
+    cr_assert_eq(runs, 0);
+    csp::schedule();
+    cr_assert_eq(runs, 1);
+    csp::set_scheduler([&] { runs += 10; });
+    csp::schedule();
+    cr_assert_eq(runs, 11);
+    csp::set_scheduler({});
+    csp::schedule();
+    cr_assert_eq(runs, 11);
+}
+
+// Goal: everything works on executors, with exceptions going from one to another.
+Test(HppSpawn, works_on_executors) {
+    World world;
+    for (const int executors : {1, 2, 8}) {
+        cr_assert(csp::init_runtime(executors));
+        csp::channel<int> ch;
+        std::vector<reader<std::exception_ptr>> ended;
+        constexpr int senders = 8;
+        for (int i = 0; i < senders; ++i)
+            ended.push_back(csp::spawn([w = +ch, i] {
+                for (int n = 0; n < 100; ++n)
+                    w << n;
+                if (i % 2 == 0)
+                    throw Boom(std::to_string(i));
+            }));
+        reader<int> r = --ch;
+        ++ch;
+        long sum = 0;
+        for (const int n : r)
+            sum += n;
+        cr_assert_eq(sum, 4950L * senders);
+        int thrown_by = 0;
+        for (auto &one : ended)
+            thrown_by += thrown<Boom>([&] { csp::join(std::move(one)); }) != "nothing was thrown" ? 1 : 0;
+        cr_assert_eq(thrown_by, senders / 2);
+        csp::schedule();
+        csp::shutdown_runtime();
+    }
+}
+
+// Goal: a refused start says so.
+Test(HppSpawn, init_runtime_says_when_it_is_refused) {
+    World world;
+    world.expected_lines = 1;
+    cr_assert_not(csp::init_runtime(-1));
+    csp::shutdown_runtime();
+}
