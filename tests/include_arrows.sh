@@ -25,6 +25,7 @@ check() {
                     sees["inspect"] = everything " compose supervise"
                     sees["abi"] = everything " compose supervise inspect"
                     sees["mcrt"] = ""
+                    sees["hpp"] = "base"
                     sees["testing"] = "base fiber"
                     # Public headers a room sees beside mc/base.h, for types and constants; abi and mcrt see all.
                     own["fiber"] = "runtime.h inspect.h"

@@ -30,6 +30,11 @@ template <class T = poke_t> class channel;
 
 namespace detail {
 
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized" // gcc does not see that full_ says whether there is a value
+#endif
+
 // Room for one T, which may be in it.
 template <class T> class cell {
 public:
@@ -78,6 +83,10 @@ private:
     };
     bool full_ = false;
 };
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
 
 // What iterators keep their element in. Copies when T can.
 template <class T> using element = std::optional<T>;
@@ -204,8 +213,10 @@ public:
 
     // Receives one message and returns it; throws microthread_error when none comes.
     T read() const {
+        if (handle_ == nullptr)
+            throw microthread_error("reader exhausted");
         detail::cell<T> message;
-        const int result = handle_ == nullptr ? -1 : message.receive(handle_);
+        const int result = message.receive(handle_);
         if (result > 0)
             return std::move(*message);
         if (result == -1)
