@@ -148,6 +148,28 @@ Test(MutexApi, misuse) {
     next.unlock();
 }
 
+// Goal: one that tries, in vain or not, never lets others go on, however often it does.
+Test(MutexApi, try_lock_never_switches) {
+    World world;
+    Mutex mine, others;
+    join(start([&] {
+        others.lock();
+        bool switched = false;
+        mc_task_t trier = start([&] {
+            spawn([&] { switched = true; });
+            for (int i = 0; i < 100'000; ++i) { // many quanta
+                cr_assert_eq(mc_mutex_try_lock(others), MC_E_AGAIN);
+                cr_assert_eq(mc_mutex_try_lock(mine), MC_OK);
+                mine.unlock();
+                cr_assert(!switched, "in round %d", i);
+            }
+        });
+        join(trier);
+        others.unlock();
+    }));
+    csp_schedule();
+}
+
 // Goal: a recursive mutex is given back when it has been unlocked as often as it was locked.
 Test(MutexApi, recursion) {
     World world;
