@@ -155,14 +155,15 @@ Test(MutexApi, try_lock_never_switches) {
     join(start([&] {
         others.lock();
         bool switched = false;
-        mc_task_t trier = start([&] {
-            spawn([&] { switched = true; });
+        const mc_task_t trier = start([&] {
+            const mc_task_t other = start([&] { switched = true; });
             for (int i = 0; i < 100'000; ++i) { // many quanta
                 cr_assert_eq(mc_mutex_try_lock(others), MC_E_AGAIN);
                 cr_assert_eq(mc_mutex_try_lock(mine), MC_OK);
                 mine.unlock();
                 cr_assert(!switched, "in round %d", i);
             }
+            join(other);
         });
         join(trier);
         others.unlock();
