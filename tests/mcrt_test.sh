@@ -349,6 +349,34 @@ sed 's/"signature": "0x..../"signature": "0xffff/' first.json >other.json
 run replay other.json
 check "another signature is another run" says 'this is not the same run'
 
+# --- under a debugger, which is asked here only what it was given --------------------------------------------------------------
+
+mkdir asked && printf '#!/bin/sh\nprintf "<%%s>" "$@"\n' >asked/gdb && chmod +x asked/gdb
+in_gdb() { PATH=$work/asked:$PATH run replay "$1" --gdb; } # in_gdb FAILURE
+in_gdb found/failure.json
+check "gdb gets the program, and its variables" says "^<-ex><set environment MCRT_RECORD .*<--args><$work/race>\$\|^<-ex>.*<set environment MCRT_SEED [0-9]*>.*<--args><$work/race>\$"
+check "and nothing is said of scripts" [ ! -s err ]
+printf '#! %s/sh  -e \nexec ./race "$@"\n' "$work" >runs_race && chmod +x runs_race && ln -s /bin/sh sh
+run explore --seeds 2000 --out scripted -- ./runs_race
+in_gdb scripted/failure.json
+check "of a script it gets the interpreter" says "<--args><$work/sh><-e><$work/runs_race>\$"
+check "which is said" grep -q "^mcrt: .*runs_race is a script: gdb gets its interpreter, $work/sh," err
+printf '#!%s/runs_race\n' "$work" >runs_race_twice && chmod +x runs_race_twice
+sed "s|runs_race|runs_race_twice|g" scripted/failure.json >twice.json
+in_gdb twice.json
+check "and of a script's script" says "<--args><$work/sh><-e><$work/runs_race><$work/runs_race_twice>\$"
+rm sh
+in_gdb scripted/failure.json
+check "an interpreter that is not there is named" says "its interpreter $work/sh: No such file"
+check "and gdb is not started" status_is 2
+printf 'exec ./race\n' >runs_race
+in_gdb scripted/failure.json
+check "a script that names none is refused" says '^mcrt: gdb cannot debug .*runs_race: it is no program, and no script'
+check "likewise" status_is 2
+printf '#!%s/runs_race\n' "$work" >runs_race
+in_gdb scripted/failure.json
+check "a script that names itself is refused" status_is 2
+
 run draw again
 check "a recording is drawn as text" says 'alice & <bob>#[23]  .*sends to channel 1 "asks" -> bank$'
 check "the end too" says '^! mc_sim_fail: the balance is below 0'

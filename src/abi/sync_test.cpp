@@ -148,6 +148,29 @@ Test(MutexApi, misuse) {
     next.unlock();
 }
 
+// Goal: one that tries, in vain or not, never lets others go on, however often it does.
+Test(MutexApi, try_lock_never_switches) {
+    World world;
+    const Many one_executor(1);
+    Mutex mine, others;
+    join(start([&] {
+        others.lock();
+        sync::atomic<bool> switched = false;
+        const mc_task_t trier = start([&] {
+            const mc_task_t other = start([&] { switched.store(true, sync::relaxed); });
+            for (int i = 0; i < 100'000; ++i) { // many quanta
+                cr_assert_eq(mc_mutex_try_lock(others), MC_E_AGAIN);
+                cr_assert_eq(mc_mutex_try_lock(mine), MC_OK);
+                mine.unlock();
+                cr_assert(!switched.load(sync::relaxed), "in round %d", i);
+            }
+            join(other);
+        });
+        join(trier);
+        others.unlock();
+    }));
+}
+
 // Goal: a recursive mutex is given back when it has been unlocked as often as it was locked.
 Test(MutexApi, recursion) {
     World world;

@@ -182,7 +182,7 @@ void add_explore(CLI::App *explore, ExploreOptions *options) {
 void add_replay(CLI::App *replay, ReplayOptions *options) {
     set_help(replay, "mcrt replay FAILURE.json [OPTIONS]", replay_examples);
     replay->add_option("FAILURE", options->failure, "as explore wrote it")->required()->type_name("");
-    replay->add_flag("--gdb", options->gdb, "under gdb");
+    replay->add_flag("--gdb", options->gdb, "under gdb; of a script, its interpreter");
     replay->add_option("--record", options->record, "keep a recording of it")->type_name("FILE");
     replay->add_flag("--schedule-only", options->schedule_only,
                      "by seed and schedule also where only seed and policy are known to fail");

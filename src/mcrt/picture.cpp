@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <sstream>
 
 namespace mc::mcrt {
@@ -35,18 +36,22 @@ constexpr const char *birth = "#15803d";
 constexpr const char *red = "#c81e1e";
 constexpr const char *lock_colours[] = {"#d97706", "#0891b2", "#be185d", "#4d7c0f", "#7c3aed", "#b45309"};
 
-constexpr double letter = 6.6;     // about as wide as one is
+constexpr double letter = 6.6; // about as wide as one is
+constexpr double bold_letter = 7.9;
+constexpr double name_letter = 8.6; // of lanes' names
+constexpr double between_names = 12;
 constexpr double half_block = 6;   // of where a task runs
 constexpr double foot_height = 34; // below the last row
 constexpr double line_height = 16; // of what is wrong
 constexpr size_t most_wrong_lines = 12;
-constexpr size_t most_wrong_letters = 110;
-constexpr double high_picture = 1000; // one that is higher has the names at the bottom too
+constexpr size_t most_wrong_letters = 100; // in a line
+constexpr double high_picture = 1000;      // one that is higher has the names at the bottom too
 
 class Picture {
 public:
     Picture(const Recording &recording, const std::string &wrong)
-        : recording_(recording), names_(recording), layout_(lay_out(recording)), wrong_(lines_of(wrong)),
+        : recording_(recording), names_(recording), layout_(lay_out(recording)),
+          wrong_(lines_of(clean(wrong, Lines::keep))), wrong_title_(title_of(clean(wrong, Lines::keep), wrong_)),
           svg_(width(), height(), style) {}
 
     std::string draw() {
@@ -63,17 +68,28 @@ public:
 
 private:
     static std::vector<std::string> lines_of(const std::string &text) {
-        std::istringstream stream(clean(text, Lines::keep));
+        std::istringstream stream(text);
         std::vector<std::string> lines;
-        for (std::string line; std::getline(stream, line) && lines.size() < most_wrong_lines;)
-            lines.push_back(shortened(line, most_wrong_letters));
+        for (std::string line; std::getline(stream, line);)
+            for (std::string &part : wrapped(line, most_wrong_letters))
+                lines.push_back(std::move(part));
+        if (lines.size() > most_wrong_lines) {
+            lines.resize(most_wrong_lines);
+            lines.back() = "\xe2\x80\xa6";
+        }
         return lines;
+    }
+    static std::string title_of(const std::string &text, const std::vector<std::string> &lines) {
+        std::string shown;
+        for (const std::string &line : lines)
+            shown += (shown.empty() ? "" : "\n") + line;
+        return shown == text ? "" : text;
     }
 
     double width() const {
         double widest = layout_.right + 60;
         for (const std::string &line : wrong_)
-            widest = std::max(widest, layout_.left + 40 + static_cast<double>(width_of(line)) * (letter + 0.7));
+            widest = std::max(widest, layout_.left + 40 + static_cast<double>(width_of(line)) * bold_letter);
         return widest;
     }
     // Of what is below the last row.
@@ -110,8 +126,8 @@ private:
     void draw_names(double y) {
         for (const Lane &lane : layout_.lanes) {
             const std::string name = names_.bare(lane.task);
-            const auto most = static_cast<size_t>(layout_.spacing / (letter + 1.4));
-            svg_.text({lane.x, y}, "class=\"name\"", shortened(name, most), name);
+            const auto most = static_cast<size_t>((layout_.spacing - between_names) / name_letter);
+            svg_.text({lane.x, y}, "class=\"name\"", shortened_inside(name, most), name);
             if (lane.task != MC_SIM_CLOCK)
                 svg_.text({lane.x, y + 13}, "class=\"number\"", std::to_string(lane.task));
         }
@@ -127,10 +143,10 @@ private:
         const double top = wrong_top();
         svg_.rectangle({layout_.left - 76, top}, width() - layout_.left + 60,
                        static_cast<double>(wrong_.size()) * line_height + 12,
-                       "rx=\"4\" fill=\"#fef2f2\" stroke=\"#c81e1e\"");
+                       "rx=\"4\" fill=\"#fef2f2\" stroke=\"#c81e1e\"", wrong_title_);
         for (size_t i = 0; i < wrong_.size(); ++i)
             svg_.text({layout_.left - 64, top + 18 + static_cast<double>(i) * line_height}, "class=\"wrong\"",
-                      wrong_[i]);
+                      wrong_[i], wrong_title_);
     }
 
     // Where it has changed, and not so often that one hides the other.
@@ -239,8 +255,10 @@ private:
     void label(const Row &row, const std::string &text, std::string_view attributes) {
         const mc_sim_event &one = event(row);
         const Lane &lane = layout_.lanes[layout_.lane.at(one.task)];
-        const double room = is_last(lane) ? layout_.spacing + 40 : layout_.spacing - 22;
-        svg_.text({lane.x + half_block + 5, row.y + 4}, attributes, shortened(text, static_cast<size_t>(room / letter)),
+        const double beside = heads_on_the_right_.count(row.event) == 0 ? 0 : arrow_head_length;
+        const double room = (is_last(lane) ? layout_.spacing + 40 : layout_.spacing - 22) - beside;
+        svg_.text({lane.x + half_block + beside + 5, row.y + 4}, attributes,
+                  shortened(text, static_cast<size_t>(room / letter)),
                   std::to_string(row.event) + ": " + sentence_of(one, names_));
     }
 
@@ -296,7 +314,7 @@ private:
                   shortened(text, most), title);
     }
 
-    // From where a message is put into a buffer to where it is taken out.
+    // Before the rows, whose words make room for the heads. From where a message is put into a buffer to where it is taken out.
     void draw_buffers() {
         std::map<std::pair<uint64_t, int64_t>, const Row *> puts;
         for (const Row &row : layout_.rows) {
@@ -307,7 +325,10 @@ private:
             if (one.kind != MC_SIM_TAKE || puts.count(key) == 0)
                 continue;
             const Row &put = *puts[key];
-            draw_buffered({x_of(event(put).task), put.y}, {x_of(one.task), row.y});
+            const double from = x_of(event(put).task);
+            if (from > x_of(one.task))
+                heads_on_the_right_.insert(row.event);
+            draw_buffered({from, put.y}, {x_of(one.task), row.y});
         }
     }
 
@@ -322,6 +343,8 @@ private:
     const Names names_;
     const Layout layout_;
     const std::vector<std::string> wrong_;
+    const std::string wrong_title_;       // all of it, where it is not shown as it is
+    std::set<size_t> heads_on_the_right_; // events whose lane an arrow reaches from there, where their words stand
     Svg svg_;
 };
 

@@ -18,6 +18,10 @@ struct Program {
 // As a shell finds it. Throws Stop.
 Program find_program(const std::vector<std::string> &arguments);
 
+// What a debugger is given to start: the program with its arguments; of a script the interpreter that its first line names, as the
+// kernel starts it. Throws Stop when it is neither.
+std::vector<std::string> debugged_command(const Program &program);
+
 // Where in PATH; empty: nowhere.
 std::string search_path(const std::string &name);
 

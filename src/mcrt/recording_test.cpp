@@ -144,6 +144,58 @@ Test(Picture, is_cut_to_the_end) {
     cr_assert_lt(picture.size(), size_t{400} << 10);
 }
 
+// Where the text that ends so begins: the last x before it.
+double x_before(const std::string &picture, const std::string &end) {
+    const size_t at = picture.find(end);
+    cr_assert(at != std::string::npos, "no %s in\n%s", end.c_str(), picture.c_str());
+    return std::atof(picture.c_str() + picture.rfind("<text x=\"", at) + 9);
+}
+
+// Goal: words stand beside the head of an arrow, from whichever side it comes.
+Test(Picture, arrow_heads_are_seen) {
+    const std::string picture =
+        picture_of(recording_with({
+                       event(MC_SIM_SPAWN, 0, 0, 1), event(MC_SIM_PUT, 1, 1, 0, 5),
+                       event(MC_SIM_TAKE, 0, 1, 0, 5),                                // from the right
+                       event(MC_SIM_PUT, 0, 1, 0, 6), event(MC_SIM_TAKE, 1, 1, 0, 6), // from the left
+                   }),
+                   "");
+    const double right = x_before(picture, ">takes 5 of object 1</text>");
+    const double left = x_before(picture, ">takes 6 of object 1</text>");
+    cr_assert_geq(right - x_before(picture, ">puts 6 into object 1</text>"), 8.0);
+    cr_assert_eq(left, x_before(picture, ">puts 5 into object 1</text>"));
+}
+
+// Goal: long names leave room for those beside them, are told apart by their ends too, and stand in full in their titles.
+Test(Picture, long_names_are_elided_inside) {
+    const std::string first = "connection_to_backend_a", second = "connection_to_backend_b";
+    const std::string picture = picture_of(recording_with({event(MC_SIM_SPAWN, 0, 0, 1, 0, first.c_str()),
+                                                           event(MC_SIM_SPAWN, 0, 0, 2, 0, second.c_str())}),
+                                           "");
+    cr_assert(contains(picture, "<title>connection_to_backend_a</title>connectio\xe2\x80\xa6"
+                                "backend_a</text>"),
+              "%s", picture.c_str());
+    cr_assert(contains(picture, "\xe2\x80\xa6"
+                                "backend_b</text>"));
+    cr_assert(!contains(picture, ">connection_to_backend_a</text>"));
+}
+
+// Goal: what is wrong is shown in lines that fit into its box, however long it is, and stands in full in the box's title.
+Test(Picture, what_is_wrong_is_wrapped) {
+    std::string wrong = "it went wrong";
+    for (int i = 0; i < 30; ++i)
+        wrong += " word_" + std::to_string(i);
+    const std::string picture = picture_of(recording_with({event(MC_SIM_SPAWN, 0, 0, 1)}), wrong);
+    cr_assert(contains(picture, ("<title>" + wrong + "</title></rect>").c_str()));
+    size_t lines = 0;
+    for (size_t at = 0; (at = picture.find("class=\"wrong\">", at)) != std::string::npos; ++lines) {
+        const size_t begin = picture.find("</title>", at) + 8;
+        at = picture.find("</text>", begin);
+        cr_assert_leq(at - begin, 100u);
+    }
+    cr_assert_eq(lines, 3u);
+}
+
 // Goal: names say who is meant: by number where several have one.
 Test(Sequence, names_tasks_and_channels) {
     const Recording recording = recording_with({

@@ -57,14 +57,20 @@ void go_to(const std::string &directory) {
 
 // The variables are the program's alone: gdb may be one that runs in a simulation too.
 std::vector<std::string> gdb_arguments(const Program &program, const std::map<std::string, std::string> &variables) {
+    const std::vector<std::string> command = debugged_command(program);
+    if (command[0] != program.path)
+        std::fprintf(stderr,
+                     "mcrt: %s is a script: gdb gets its interpreter, %s, in which breakpoints are pending until it "
+                     "loads what has "
+                     "them; \"set follow-fork-mode child\" goes on into what the script starts\n",
+                     quoted(program.path).c_str(), quoted(command[0]).c_str());
     std::vector<std::string> arguments{"gdb"};
     for (const auto &[name, value] : variables) {
         arguments.emplace_back("-ex");
         arguments.push_back(std::string("set environment ").append(name).append(" ").append(value));
     }
     arguments.emplace_back("--args");
-    arguments.push_back(program.path);
-    arguments.insert(arguments.end(), program.arguments.begin() + 1, program.arguments.end());
+    arguments.insert(arguments.end(), command.begin(), command.end());
     return arguments;
 }
 

@@ -7,7 +7,6 @@
 namespace mc::mcrt {
 namespace {
 
-constexpr double head_length = 8;
 constexpr double head_half_width = 3.5;
 
 std::string attribute(const char *name, double value) { return std::string(" ") + name + "=\"" + number(value) + "\""; }
@@ -91,7 +90,7 @@ void Svg::text(Point at, std::string_view attributes, const std::string &text, s
 void Svg::arrow(Point from, Point to, std::string_view colour, std::string_view attributes, std::string_view title) {
     const double length = std::max(std::hypot(to.x - from.x, to.y - from.y), 1.0);
     const Point along{(to.x - from.x) / length, (to.y - from.y) / length};
-    const Point neck{to.x - along.x * head_length, to.y - along.y * head_length};
+    const Point neck{to.x - along.x * arrow_head_length, to.y - along.y * arrow_head_length};
     const Point left{neck.x - along.y * head_half_width, neck.y + along.x * head_half_width};
     const Point right{neck.x + along.y * head_half_width, neck.y - along.x * head_half_width};
     out_ += "<g" + (title.empty() ? ">" : "><title>" + escaped(title) + "</title>");

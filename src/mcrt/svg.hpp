@@ -11,6 +11,8 @@ struct Point {
     double y;
 };
 
+constexpr double arrow_head_length = 8;
+
 // Texts that are given are clean (text.hpp); attributes are written as they are, such as "class=\"run\"".
 class Svg {
 public:

@@ -95,16 +95,53 @@ size_t width_of(std::string_view text) {
         std::count_if(text.begin(), text.end(), [](char c) { return !continues(static_cast<unsigned char>(c)); }));
 }
 
+namespace {
+
+constexpr const char *ellipsis = "\xe2\x80\xa6";
+
+// How many bytes so many characters from `begin` on take.
+size_t bytes_of(const std::string &text, size_t begin, size_t characters) {
+    size_t end = begin;
+    while (end < text.size() && (continues(static_cast<unsigned char>(text[end])) || characters-- > 0))
+        ++end;
+    return end - begin;
+}
+
+} // namespace
+
 std::string shortened(const std::string &text, size_t most) {
     if (width_of(text) <= most)
         return text;
+    return most == 0 ? "" : text.substr(0, bytes_of(text, 0, most - 1)) + ellipsis;
+}
+
+std::string shortened_inside(const std::string &text, size_t most) {
+    const size_t width = width_of(text);
+    if (width <= most)
+        return text;
     if (most == 0)
         return "";
-    size_t end = 0;
-    for (size_t characters = 0; characters < most; ++end)
-        if (!continues(static_cast<unsigned char>(text[end])))
-            ++characters;
-    return text.substr(0, end - 1) + "\xe2\x80\xa6";
+    const size_t first = most / 2; // and the ellipsis, and what is left at the end
+    const size_t left_out = width - (most - 1 - first);
+    return text.substr(0, bytes_of(text, 0, first)) + ellipsis + text.substr(bytes_of(text, 0, left_out));
+}
+
+std::vector<std::string> wrapped(const std::string &text, size_t most) {
+    std::vector<std::string> lines;
+    size_t begin = 0;
+    for (;;) {
+        size_t bytes = bytes_of(text, begin, most);
+        if (begin + bytes == text.size())
+            break;
+        const size_t blank = text.rfind(' ', begin + bytes); // may be the one behind the line
+        const bool breaks = blank != std::string::npos && blank > begin;
+        if (breaks)
+            bytes = blank - begin;
+        lines.push_back(text.substr(begin, bytes));
+        begin += bytes + (breaks ? 1 : 0);
+    }
+    lines.push_back(text.substr(begin));
+    return lines;
 }
 
 std::string quoted(const std::string &word) {

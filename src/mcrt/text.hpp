@@ -18,6 +18,10 @@ std::string utf8(std::string_view text);
 
 // Not more than so many characters, the last of them an ellipsis when something was cut off. text is clean.
 std::string shortened(const std::string &text, size_t most);
+// The same, with the ellipsis in the middle: names that begin alike differ at their ends.
+std::string shortened_inside(const std::string &text, size_t most);
+// Lines of at most so many characters, above 0, broken at blanks where there are any. text is clean and one line.
+std::vector<std::string> wrapped(const std::string &text, size_t most);
 // How many characters a terminal shows.
 size_t width_of(std::string_view text);
 

@@ -66,7 +66,33 @@ Test(Text, shortened_by_characters) {
     check_text(shortened("abcdef", 4), "abc\xe2\x80\xa6");
     check_text(shortened("\xc3\xa9\xc3\xa9\xc3\xa9", 2), "\xc3\xa9\xe2\x80\xa6");
     check_text(shortened("ab", 0), "");
+    check_text(shortened_inside("abcdef", 6), "abcdef");
+    check_text(shortened_inside("abcdef", 5), "ab\xe2\x80\xa6"
+                                              "ef");
+    check_text(shortened_inside("abcdef", 4), "ab\xe2\x80\xa6"
+                                              "f");
+    check_text(shortened_inside("\xc3\xa9\xc3\xa8\xc3\xa7\xc3\xa6", 3), "\xc3\xa9\xe2\x80\xa6\xc3\xa6");
+    check_text(shortened_inside("abc", 1), "\xe2\x80\xa6");
+    check_text(shortened_inside("ab", 0), "");
     cr_assert_eq(width_of("\xc3\xa9x"), 2);
+}
+
+// Goal: lines break at blanks, or anywhere where there are none; nothing but those blanks is lost.
+Test(Text, wrapped_at_blanks) {
+    const auto check_lines = [](const char *text, size_t most, const char *expected) {
+        std::string lines;
+        for (const std::string &line : wrapped(text, most))
+            lines += line + "|";
+        check_text(lines, expected);
+    };
+    check_lines("", 3, "|");
+    check_lines("abc", 3, "abc|");
+    check_lines("ab cd ef", 5, "ab cd|ef|");
+    check_lines("ab cd ef", 4, "ab|cd|ef|");
+    check_lines("abcdefg hi", 3, "abc|def|g|hi|");
+    check_lines("\xc3\xa9\xc3\xa9\xc3\xa9", 2, "\xc3\xa9\xc3\xa9|\xc3\xa9|");
+    check_lines("a  b", 2, "a |b|");
+    check_lines(" ab", 2, " a|b|");
 }
 
 Test(Text, counts_are_grouped) {

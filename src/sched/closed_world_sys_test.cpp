@@ -97,30 +97,32 @@ Test(ClosedWorldSys, threads_that_take_turns, .timeout = 60) {
     });
 }
 
-// Goal: the same seen from close by, where a look takes few steps: one of the two runs at any moment, so none of the
-// looks may find the world closed.
+// Goal: the same seen from close by, by many looks while they go on: one of the two has the turn at any moment, or it is on its
+// way, so none of the looks may find the world closed, though each of its halves sees both blocked now and then.
 Test(ClosedWorldSys, looks_at_threads_that_take_turns, .timeout = 60) {
-    explore("ClosedWorldSys/looks_at_threads_that_take_turns", 8'000, [] {
+    explore("ClosedWorldSys/looks_at_threads_that_take_turns", 6'000, [] {
         here();
         Gate ping, pong;
         Known known;
         sync::atomic<uint32_t> looked{0};
-        const auto take_turns = [&](Gate &mine, Gate &other, bool begins) {
+        const auto take_turns = [&](Gate &mine, Gate &other) {
             known.arrive();
             known.wait_for(2);
-            for (int i = 0; i < 3; ++i) {
-                if (begins || i > 0)
-                    other.release();
+            bool last = false;
+            for (int turns = 1; !last; ++turns) {
                 check(mine.acquire() == MC_OK, "not released");
+                while (looked.load(sync::acquire) == 0 && turns == 60) // or who looks might never have his turn
+                    sync::thread_yield();
+                last = looked.load(sync::acquire) != 0; // before the turn is passed on: the other one sees it, too
+                other.release();
             }
-            other.release();
-            while (looked.load(sync::acquire) == 0)
-                sync::thread_yield();
         };
-        Thread first([&] { take_turns(ping, pong, true); }, "first");
-        Thread second([&] { take_turns(pong, ping, false); }, "second");
+        Thread first([&] { take_turns(ping, pong); }, "first");
+        Thread second([&] { take_turns(pong, ping); }, "second");
+        ping.release();
         known.wait_for(2);
-        check(!world_is_closed(executor()), "closed, though one of them runs");
+        for (int look = 0; look < 50; ++look)
+            check(!world_is_closed(executor()), "closed, though one of them runs");
         looked.store(1, sync::release); // release: pairs with the acquire in take_turns
     });
 }

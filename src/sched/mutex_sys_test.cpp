@@ -136,6 +136,27 @@ Test(MutexSys, a_deadline_races_the_unlock, .timeout = 120) {
     });
 }
 
+// Goal: who does not wait is refused at once: between the call and its answer lie a few operations, and no pause, which takes a
+// microsecond of the twin's time.
+Test(MutexSys, a_refusal_neither_pauses_nor_waits) {
+    if (!mc::testing::systematic)
+        return; // real time says nothing of what was done
+    for (const uint32_t policy : {Mutex::barging, Mutex::fifo})
+        expect_pass(options("MutexSys/a_refusal_neither_pauses_nor_waits", 2), [policy] {
+            Setting setting(policy);
+            check(setting.mutex.lock(setting.a.thread, handle, MC_FOREVER) == MC_OK, "not locked");
+            {
+                const As as(setting.b);
+                const int64_t began_ns = sync::now_ns();
+                const int32_t status = setting.mutex.lock(setting.b.thread, handle, MC_NOW);
+                const int64_t took_ns = sync::now_ns() - began_ns;
+                check(status == MC_E_TIMEDOUT, "status %d", status);
+                check(took_ns < 500, "%lld ns", static_cast<long long>(took_ns));
+            }
+            check(setting.mutex.unlock(setting.a.thread, handle) == MC_OK, "not owned");
+        });
+}
+
 // Goal: an owner that ends while others come: one learns of it, the others do not, and all end.
 Test(MutexSys, the_owner_dies, .timeout = 120) {
     explore("MutexSys/the_owner_dies", 1, [](Setting &setting) {

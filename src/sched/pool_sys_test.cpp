@@ -152,6 +152,29 @@ Test(PoolSys, a_wake_while_they_stop, .timeout = 120) {
     explore_pool_with_one_preemption("PoolSys/a_wake_while_they_stop", [&] { body(1); });
 }
 
+// Goal: what is handed to an executor that has stopped, by who took it for a running one and came late, is run by the first one.
+Test(PoolSys, what_is_sent_to_who_has_stopped_is_run, .timeout = 120) {
+    explore_pool("PoolSys/what_is_sent_to_who_has_stopped_is_run", 200, [] {
+        start_many(2);
+        Executor &second = default_pool()->at(1);
+        Held held;
+        Executor *ran_on = nullptr;
+        const mc_task_t task = spawn_one(
+            [&] {
+                const int32_t status = held.wait();
+                ran_on = here().executor;
+                return status;
+            },
+            true, &second);
+        while (!held.waits())
+            sync::thread_yield();
+        stop_many();
+        second.send(held.claim());
+        check(result_of(task) == MC_OK, "not run");
+        check(ran_on == &default_pool()->at(0), "run by who has stopped");
+    });
+}
+
 // Goal: a timed wait on an executor races its wake from elsewhere and the stop that moves its timer.
 Test(PoolSys, a_timer_races_wake_and_stop, .timeout = 120) {
     explore_pool("PoolSys/a_timer_races_wake_and_stop", 400, [] {

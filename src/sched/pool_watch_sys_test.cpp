@@ -20,21 +20,19 @@ void tell(sync::atomic<uint32_t> &word) {
     sync::futex_wake(word, 1);
 }
 
-// A microthread arms a timer and sleeps; another one, on the same executor, keeps that until the timer has fired, which
-// only somebody else can see to.
-void hog_beside_a_timer() {
+// A microthread arms a timer and sleeps; another one, which calls this and says that it begins to hog, on the same executor,
+// keeps that until the timer has fired, which only somebody else can see to.
+int32_t hog_beside_a_timer(sync::atomic<uint32_t> &hogs) {
     sync::atomic<uint32_t> ran{0};
-    const mc_task_t both = spawn_one([&] {
-        const mc_task_t late = spawn_one([&] {
-            const int32_t status = sleep_until(here(), in_ns(3'000), nullptr);
-            tell(ran);
-            return status;
-        });
-        yield();
-        keep_until(ran);
-        return result_of(late);
+    const mc_task_t late = spawn_one([&] {
+        const int32_t status = sleep_until(here(), in_ns(3'000), nullptr);
+        tell(ran);
+        return status;
     });
-    check(result_of(both) == MC_E_TIMEDOUT, "not late");
+    yield();
+    tell(hogs);
+    keep_until(ran);
+    return result_of(late);
 }
 
 } // namespace
@@ -66,7 +64,8 @@ Test(PoolWatchSys, the_next_of_who_hogs_is_run, .timeout = 120) {
 Test(PoolWatchSys, the_timer_of_who_hogs_fires, .timeout = 120) {
     explore_pool("PoolWatchSys/the_timer_of_who_hogs_fires", 400, [] {
         start_many(2);
-        hog_beside_a_timer();
+        sync::atomic<uint32_t> hogs{0};
+        check(result_of(spawn_one([&] { return hog_beside_a_timer(hogs); })) == MC_E_TIMEDOUT, "not late");
         stop_many();
     });
 }
@@ -129,24 +128,27 @@ Test(PoolWatchSys, what_was_sent_to_who_hogs_is_run, .timeout = 120) {
     });
 }
 
-// Goal: who hogs an executor that has only just come into being is watched too.
-Test(PoolWatchSys, who_is_new_and_hogs_is_watched, .timeout = 240) {
-    // From a little before the seed that finds it when an executor runs before it counts.
-    explore_pool(
-        "PoolWatchSys/who_is_new_and_hogs_is_watched", 400,
-        [] {
-            (void)here(); // owner
-            mc::testing::Thread other(
-                [] {
-                    (void)here();
-                    while (!default_pool()->many())
-                        sync::thread_yield();
-                    hog_beside_a_timer();
-                },
-                "other");
-            start_many(2);
-            other.join();
-            stop_many();
-        },
-        14'600);
+// Goal: who hogs an executor that has only just come into being is watched too, also while whoever started it has not gone on: the
+// other one lies down when all that is left is a timer of the new one's.
+Test(PoolWatchSys, who_is_new_and_hogs_is_watched, .timeout = 120) {
+    explore_pool("PoolWatchSys/who_is_new_and_hogs_is_watched", 2'000, [] {
+        (void)here(); // owner
+        mc::testing::Thread other(
+            [] {
+                (void)here();
+                while (!default_pool()->many())
+                    sync::thread_yield();
+                const mc_task_t first = spawn_one([] {
+                    sync::atomic<uint32_t> hogs{0};
+                    const mc_task_t hog = spawn_one([&] { return hog_beside_a_timer(hogs); });
+                    keep_until(hogs); // so another executor runs it
+                    return result_of(hog);
+                });
+                check(result_of(first) == MC_E_TIMEDOUT, "not late");
+            },
+            "other");
+        start_many(2);
+        other.join();
+        stop_many();
+    });
 }

@@ -604,7 +604,8 @@ void tell_all_who_wait_for_the_same(Task &caller) noexcept {
 // when a thread is parked in the same wait at both looks, it was parked all the time between them; when all are,
 // nobody that we know ran between the looks. The count, taken in between, says that nobody else was there by then. So
 // nothing comes any more, and what anybody did before shows in the inbox and the timers, which are looked at after both:
-// before the count, a thread could hand something in and end unseen.
+// before the count, a thread could hand something in and end unseen. One look there is enough, the one at a moment at which
+// all other pools sleep: what an earlier one found, and it does not, is over.
 bool world_is_closed(Executor &executor) noexcept {
     sync::lock_guard guard(registry.mutex);
     uint64_t first = 0;
@@ -613,7 +614,7 @@ bool world_is_closed(Executor &executor) noexcept {
     if (holds.load(sync::relaxed) != 0 || blocking_calls() != 0 ||
         (owner != nullptr && owner->quiescence_of.load(sync::relaxed) != nullptr) || !all_blocked(&first))
         return false; // who waits for quiescence is told by whoever is quiet, and decides for itself
-    if (sync::thread_count() != registry.foreign_count + 1 + executor_threads() || !executor.nothing_arrived() ||
+    if (sync::thread_count() != registry.foreign_count + 1 + executor_threads() ||
         (owner != nullptr && is_about_to_be_told(*owner) && TaskWord::is_parked_unclaimed(owner->word.look())) ||
         !all_pools_sleep(0, [&] { return executor.nothing_arrived(); }))
         return false;

@@ -6,14 +6,13 @@
 
 namespace mc::sched::testing {
 
-inline void explore_pool(const char *name, uint64_t seeds, const std::function<void()> &body, uint64_t first_seed = 1) {
+inline void explore_pool(const char *name, uint64_t seeds, const std::function<void()> &body) {
     mc::testing::expect_pass({.name = name,
                               .search = mc::testing::Search::seeds,
                               .stale = 0, // loops that poll would go on with old values
                               .timeouts = 0,
                               .max_steps = 60'000,
                               .seeds = seeds * mc::testing::scale(),
-                              .first_seed = first_seed,
                               .isolate = true,
                               .real_runs = 100},
                              body);
@@ -40,8 +39,8 @@ inline bool wait_quiet(int64_t deadline_ns = MC_FOREVER) {
     return default_pool()->wait_quiet(here(), Pool::Quiet::no_microthread, deadline_ns) == MC_OK;
 }
 
-// A microthread among many: goes where new ones go.
-template <class Body> mc_task_t spawn_one(Body body, bool pinned = false) {
+// A microthread among many: goes where new ones go, or to that executor.
+template <class Body> mc_task_t spawn_one(Body body, bool pinned = false, Executor *where = nullptr) {
     mc_task_t handle = 0;
     SpawnRequest request;
     request.returning = run_body<Body>;
@@ -50,7 +49,8 @@ template <class Body> mc_task_t spawn_one(Body body, bool pinned = false) {
     request.handle = &handle;
     request.pinned = pinned;
     ThreadContext &thread = here();
-    mc::testing::check(spawn(&thread, executor_for(thread), request) == MC_OK, "not spawned");
+    Executor &executor = where != nullptr ? *where : executor_for(thread);
+    mc::testing::check(spawn(&thread, executor, request) == MC_OK, "not spawned");
     return handle;
 }
 
