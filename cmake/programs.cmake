@@ -2,6 +2,7 @@
 #
 #   examples/<name>.c, .cpp, or all of these in examples/<name>/ -> build/<preset>/examples/<name>
 #   examples/races/<name>.c, .cpp -> build/<preset>/examples/races/<name>, which has a bug, and with -DFIXED <name>_fixed
+#   examples/go/<name>.cpp -> build/<preset>/examples/go/<name>, together with the sources of examples/go/support
 #   bench/<name>.c, .cpp                     -> build/<preset>/bench/<name>
 #   bench/peers/<name>.cpp                   -> build/<preset>/bench/peers/<name>; Boost is linked statically
 
@@ -22,7 +23,7 @@ foreach(example IN LISTS examples)
     elseif(NOT example MATCHES "\\.(c|cpp)$")
         continue()
     endif()
-    if(sources AND NOT name STREQUAL "races")
+    if(sources AND NOT name MATCHES "^(races|go)$")
         mcrt_add_example(${name} examples ${sources})
     endif()
 endforeach()
@@ -33,6 +34,18 @@ foreach(source IN LISTS races)
     mcrt_add_example(${name} examples/races ${source})
     mcrt_add_example(${name}_fixed examples/races ${source})
     target_compile_definitions(example_${name}_fixed PRIVATE FIXED)
+endforeach()
+
+file(GLOB tour CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/examples/go/*.cpp)
+file(GLOB tour_support CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/examples/go/support/*.cpp)
+add_library(example_go_support OBJECT ${tour_support})
+set_target_properties(example_go_support PROPERTIES CXX_STANDARD 17)
+target_link_libraries(example_go_support PRIVATE mcrt_shared mcrt_flags)
+foreach(source IN LISTS tour)
+    cmake_path(GET source STEM name)
+    mcrt_add_example(go_${name} examples/go ${source})
+    set_target_properties(example_go_${name} PROPERTIES OUTPUT_NAME ${name})
+    target_link_libraries(example_go_${name} PRIVATE example_go_support)
 endforeach()
 
 if(MC_SANITIZE OR MC_DEBUG)
