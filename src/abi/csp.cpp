@@ -108,10 +108,16 @@ template <class Handle> Handle add_reference(Handle handle, Side side, const cha
 template <class Handle> void release(Handle handle, Side side, const char *call) noexcept {
     if (handle == nullptr || mc::sched::forked())
         return; // a forked child uses nothing of ours: a lock may have been taken when it was copied
-    if (ThreadContext *thread = mc::sched::current())
+    if (ThreadContext *thread = mc::sched::current()) {
         (void)mc::sched::begin_call(thread, false);
-    else if (mc::sched::simulator() != nullptr) // not the thread that is simulated
-        return (void)fail(call, MC_E_SIM);
+    } else if (mc::sched::simulator() != nullptr) { // another thread than is simulated, or that one's last destructors
+        int32_t status = MC_OK;
+        if (enter(&status) == nullptr) {
+            if (status != MC_E_SHUTDOWN) // the process ends, and nobody is left to be told
+                (void)fail(call, status);
+            return;
+        }
+    }
     if (!is_handle(handle, side))
         (void)fail(call, MC_E_INVAL);
     else if (!mc::csp::channel_of(handle)->release(side))
