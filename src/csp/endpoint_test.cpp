@@ -192,3 +192,65 @@ Test(Endpoint, descriptions) {
     csp_chdescr(nullptr, "nothing");
     csp_chdescr(nullptr, nullptr);
 }
+
+// Goal: a channel that is left out of the count stays out of it, whichever of its ends have closed; once is enough.
+Test(Endpoint, uncounted_channels) {
+    World world;
+    const auto counts = [] { return csp__internal__channel_count(0) * 10 + csp__internal__channel_count(1); };
+    Chan counted;
+    {
+        Chan chan;
+        cr_assert_eq(counts(), 22);
+        csp_chuncount(chan.r);
+        cr_assert_eq(counts(), 11);
+        csp_chuncount(chan.w);
+        cr_assert_eq(counts(), 11);
+        chan.release_writer();
+        cr_assert_eq(counts(), 11);
+        cr_assert_eq(chan.receive(), -1);
+    }
+    cr_assert_eq(counts(), 11);
+    Chan closed;
+    closed.release_writer();
+    cr_assert_eq(counts(), 12);
+    csp_chuncount(closed.r);
+    cr_assert_eq(counts(), 11);
+    int got = 0;
+    Chan works;
+    csp_chuncount(works.w);
+    spawn([&] { got = works.receive(); });
+    cr_assert_eq(works.send(5), 1);
+    cr_assert_eq(got, 5);
+    csp_reader timer = csp_after(MC_FOREVER); // counted on the reader's side alone
+    cr_assert_eq(counts(), 12);
+    csp_chuncount(timer);
+    cr_assert_eq(counts(), 11);
+    csp_reader_release(timer);
+    cr_assert_eq(counts(), 11);
+    csp_chuncount(nullptr);
+    cr_assert_eq(world.log.total(), 0);
+    csp_chuncount(reinterpret_cast<void *>(uintptr_t{6}));
+    world.expected_lines = 1;
+}
+
+// Goal: csp_skip is one channel, dead from the start, counted nowhere, whatever is released of it; asking for it makes nobody
+// the owner of the runtime.
+Test(Endpoint, skip_is_dead_and_nobodys) {
+    csp_reader first = nullptr;
+    PosixThread([&] { first = csp_skip(); }).join();
+    World world; // this thread owns it, not the other
+    cr_assert_not_null(first);
+    for (int i = 0; i < 3; ++i) {
+        csp_reader skip = csp_skip();
+        cr_assert_eq(skip, first);
+        int message = 3;
+        const csp_chanop ops[] = {receives(skip, &message)};
+        cr_assert_eq(prialt(ops), -1);
+        const csp_chanop death[] = {disabled(), dies(skip)};
+        cr_assert_eq(alt(death), -2);
+        csp_reader_release(skip);
+    }
+    csp_reader_release(first);
+    cr_assert_eq(csp_skip(), first);
+    csp_reader_release(first);
+}
