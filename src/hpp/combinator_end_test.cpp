@@ -1,6 +1,8 @@
 // How combinators end: when either side closes, and when a callable throws; and that nothing is left then.
 #include "hpp/test_hpp.hpp"
 
+#include <cmath>
+
 using namespace mc::hpp::testing;
 using csp::channel;
 using csp::reader;
@@ -246,4 +248,53 @@ Test(HppCombinatorEnd, the_holders_end) {
         cr_assert_not(bool(outputs << csp::spawn_blackhole<int>()));
     }
     csp_schedule(); // World sees that no channel is left
+}
+
+// Goal: a sender whose message throws ends neither the combinator that waits for it nor what that holds.
+Test(HppCombinatorEnd, a_sender_that_throws_is_alone) {
+    World world;
+    const auto check = [](const char *name, auto make) {
+        channel<Throwing> in;
+        channel<Throwing> out;
+        auto ended = csp::spawn(make(--in, ++out));
+        csp::spawn([&, w = ++in] {
+            w << Throwing(1);
+            csp_yield();
+            Throwing message(2);
+            Throwing::arm(1);
+            expect_text(thrown<Boom>([&] { w << std::ref(message); }), "moving", "%s", name);
+            w << Throwing(3);
+        });
+        std::vector<int> got;
+        for (const auto &message : -out) {
+            got.push_back(message.value);
+            csp_yield(); // it waits for the next before that is sent
+            csp_yield();
+        }
+        csp::join(std::move(ended));
+        cr_assert_eq(got.size(), 2U, "%s", name);
+        cr_assert_eq(got[1], 3, "%s", name);
+    };
+    using R = reader<Throwing>;
+    using W = writer<Throwing>;
+    check("buffer", [](R r, W w) { return chan::buffer(std::move(r), std::move(w)); });
+    check("where",
+          [](R r, W w) { return chan::where(std::move(r), std::move(w), [](const Throwing &) { return true; }); });
+    check("killswitch", [](R r, W w) { return chan::killswitch(std::move(r), std::move(w), csp::spawn_mute()); });
+    check("chain", [](R r, W w) { return chan::chain({std::move(r)}, std::move(w)); });
+    check("stream", [](R r, W w) { return r.stream_to(std::move(w)); });
+}
+
+// Goal: a call whose request is thrown away fails; a sum that is too large is an error; infinity ends.
+Test(HppCombinatorEnd, bad_input_ends_with_an_error) {
+    World world;
+    channel<std::pair<std::tuple<int>, writer<int>>> calls;
+    csp::spawn(chan::blackhole(--calls));
+    expect_text(thrown<csp::microthread_error>([&] { chan::rpc_client(++calls)(3); }), "reader exhausted");
+    channel<int> portions;
+    auto ended = csp::spawn(chan::quantize(produce<int>({INT32_MAX - 1, 5}), INT32_MAX, ++portions));
+    cr_assert_eq(all(--portions).size(), 0U);
+    expect_text(thrown<std::overflow_error>([&] { csp::join(std::move(ended)); }), "quantize: the sum is too large");
+    cr_assert_eq(all(csp::spawn_quantize(produce<double>({HUGE_VAL}), 1)).size(), 1U);
+    cr_assert_eq(all(csp::spawn_quantize(produce<double>({NAN, 1}), 1)).size(), 0U);
 }

@@ -401,3 +401,11 @@ Test(HppCombinator, compose) {
     r = csp::spawn_buffer(std::move(r), 16);
     expect(r, {100, 103, 106, 109});
 }
+
+// Goal: elements of containers that hand out proxies are messages of their own.
+Test(HppCombinator, enumerate_copies_out_of_proxies) {
+    World world;
+    const reader<bool> bits = csp::spawn_enumerate(std::vector<bool>{true, false});
+    cr_assert(bits.read());
+    cr_assert_not(bits.read());
+}

@@ -289,3 +289,21 @@ Test(HppMessage, may_use_channels_while_it_moves) {
     cr_assert(-ch >> got);
     cr_assert_eq(waiting, MC_E_CONTEXT);
 }
+
+// Goal: a derived object that a base is received into keeps what is its own.
+Test(HppMessage, leaves_a_derived_object_its_own) {
+    World world;
+    struct Base {
+        int a;
+        char b;
+    };
+    struct Derived : Base {
+        char c;
+    };
+    channel<Base> ch;
+    csp::spawn([&] { +ch << Base{1, 'b'}; });
+    Derived into{{0, 'x'}, 'c'};
+    cr_assert(-ch >> static_cast<Base &>(into));
+    cr_assert_eq(into.b, 'b');
+    cr_assert_eq(into.c, 'c');
+}

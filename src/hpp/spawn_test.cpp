@@ -228,3 +228,44 @@ Test(HppSpawn, init_runtime_says_when_it_is_refused) {
     cr_assert_not(csp::init_runtime(-1));
     csp::shutdown_runtime();
 }
+
+// Goal: what a callable could only copy is gone, too, before its exception is told.
+Test(HppSpawn, what_it_held_is_gone_before_its_exception_is_told) {
+    World world;
+    csp::channel<int> ch;
+    const auto start = [](const writer<int> held) { // NOLINT: a const capture cannot be moved
+        return csp::spawn([held] {
+            held << 1;
+            throw Boom("after one");
+        });
+    };
+    auto ended = start(++ch);
+    cr_assert_eq(all(--ch).size(), 1U);
+    expect_text(thrown<Boom>([&] { csp::join(std::move(ended)); }), "after one");
+}
+
+// Goal: the global handler gets a channel as any empty writer does; iteration does not take a cancelled wait for the end.
+Test(HppSpawn, the_handler_is_like_a_writer) {
+    World world;
+    const reader<std::exception_ptr> r = --csp::global_exception_handler;
+    csp::global_exception_handler.descr("exceptions");
+    csp::spawn([] { throw Boom("to the reader"); });
+    expect_text(thrown<Boom>([&] { std::rethrow_exception(r.read()); }), "to the reader");
+    csp::global_exception_handler = {};
+    csp::channel<int> ch;
+    mc_scope_t scope = 0;
+    cr_assert_eq(mc_scope_create(MC_FOREVER, &scope), MC_OK);
+    std::string told;
+    csp::spawn([&] {
+        cr_assert_eq(mc_scope_enter(scope), MC_OK);
+        told = thrown<csp::microthread_error>([&] {
+            for (const int n : -ch)
+                (void)n;
+        });
+        cr_assert_eq(mc_scope_leave(), MC_OK);
+    });
+    cr_assert_eq(mc_scope_cancel(scope, 0), MC_OK);
+    csp_schedule();
+    expect_text(told, "reader failed: canceled");
+    cr_assert_eq(mc_scope_destroy(scope), MC_OK);
+}

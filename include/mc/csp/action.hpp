@@ -3,12 +3,13 @@
 // Success: a choice returns the number of the action that went, from 1; -n when the channel of action n is dead; 0 when all
 // its actions are empty; an MC_E_* code, far below any -n, when the wait ended otherwise (mc/csp.h, csp_alt).
 //
-// An action is what `writer << message`, `reader >> variable`, `~writer` and `~reader` make. It happens once: when it is
-// asked for its truth (true: it went), when a choice takes it, or, if nobody has used it, when it is destroyed. So
+// An action is what `writer << message`, `reader >> variable`, `~writer` and `~reader` make. It happens when it is asked for its
+// truth (true: it went), when a choice takes it, or, if nobody has used it, when it is destroyed. So
 //     w << 1;                                    waits until a reader has taken it
 //     if (w << 1)                                the same, and says whether one did
 //     switch (alt(w << 1, r >> x, ~skip))        one of them
-// An action that is destroyed because an exception passes it does not happen. Moved from or assigned to, it is forgotten.
+// An action that is destroyed because an exception passes it does not happen. Moved from or assigned to, it is forgotten. One
+// that is kept happens again when it is asked or taken again; a message inside it has then been moved from.
 //
 // What it refers to, the endpoint and the variable, must outlive it; the message of `w << value` is inside it (on the heap
 // when it has more than 64 bytes or is aligned to more than 16). `w << std::ref(value)` leaves the message where it is and
@@ -16,7 +17,7 @@
 //
 // A message is moved once, on the stack of the party that came second. An exception that its constructor or assignment
 // throws there is thrown again out of that party's call; for the other party the message has been transferred. A receiver
-// that waited for a value to be made (reader::read, iteration) and got none throws it too.
+// that waited for a value to be made (reader::read, iteration) and got none throws it too. A combinator that waited goes on.
 //
 // The handle of a channel here is one of mc/csp.h. Messages of trivially copyable types are plain pointers to them for C
 // callers too. For other types C callers may pass pointers to objects that exist, at even addresses.
@@ -34,6 +35,7 @@
 #include <cstdint>
 #include <cstring>
 #include <exception>
+#include <memory>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -70,6 +72,7 @@ struct party {
     void *object = nullptr;      // the sender's message; where the receiver wants it
     bool construct = false;      // receiver: there is only room for an object
     bool constructed = false;    // receiver: now there is one
+    bool *made = nullptr;        // receiver: told the same; it does not mind when there is none
     const void *frame = nullptr; // of the call that waits
     std::exception_ptr error;    // for that call to throw
 
@@ -103,9 +106,11 @@ template <class T> void deliver(T &&message, party *to, void *destination) {
     if (to != nullptr && to->construct) {
         ::new (to->object) Object(std::move(message));
         to->constructed = true;
+        if (to->made != nullptr)
+            *to->made = true;
     } else if constexpr (std::is_move_assignable_v<Object>) {
         *static_cast<Object *>(to != nullptr ? to->object : destination) = std::move(message);
-    } else {
+    } else if (to == nullptr) { // a C receiver: there is no other way into a variable either
         ::new (destination) Object(std::move(message));
     }
 }
@@ -123,10 +128,13 @@ template <class T> void move_message(void *source, party *to, void *destination)
 template <class T> void transfer(void *source, void *destination) {
     if constexpr (is_plain<T>) {
         if constexpr (!std::is_empty_v<T>) {
-            if (source != nullptr)
-                std::memcpy(destination, source, sizeof(T));
-            else
+            if (source == nullptr)
                 std::memset(destination, 0, sizeof(T)); // a C sender without a message
+            else if constexpr (std::is_copy_assignable_v<T>)
+                *static_cast<T *>(destination) =
+                    *static_cast<const T *>(source); // not what a derived class has behind it
+            else
+                std::memcpy(destination, source, sizeof(T));
         }
     } else {
         party *from = party::of(source);
@@ -143,7 +151,7 @@ template <class T> void transfer(void *source, void *destination) {
                 if (arrived == nullptr)
                     throw; // two C callers: logged
                 arrived->error = std::current_exception();
-                if (to != nullptr && to->construct)
+                if (to != nullptr && to->construct && to->made == nullptr)
                     to->error = arrived->error; // it waits for an object, and there is none
             }
         }
@@ -159,20 +167,6 @@ struct ownership {
 
 template <class T> inline constexpr bool fits_inside = sizeof(T) <= 64 && alignof(T) <= alignof(std::max_align_t);
 
-template <class T> struct sent {
-    static void move(void *from, void *to) {
-        ::new (to) T(std::move(*static_cast<T *>(from)));
-        static_cast<T *>(from)->~T();
-    }
-    static void destroy(void *object, bool on_heap) noexcept {
-        if (on_heap)
-            delete static_cast<T *>(object);
-        else
-            static_cast<T *>(object)->~T();
-    }
-    static constexpr ownership functions{move, destroy, nullptr};
-};
-
 template <class T> void *allocate_room() {
     if constexpr (alignof(T) > __STDCPP_DEFAULT_NEW_ALIGNMENT__)
         return ::operator new(sizeof(T), std::align_val_t(alignof(T)));
@@ -185,6 +179,19 @@ template <class T> void free_room(void *room) noexcept {
     else
         ::operator delete(room);
 }
+
+template <class T> struct sent {
+    static void move(void *from, void *to) {
+        ::new (to) T(std::move(*static_cast<T *>(from)));
+        static_cast<T *>(from)->~T();
+    }
+    static void destroy(void *object, bool on_heap) noexcept {
+        static_cast<T *>(object)->~T();
+        if (on_heap)
+            free_room<T>(object);
+    }
+    static constexpr ownership functions{move, destroy, nullptr};
+};
 
 // A T is received that goes into a U: by way of a room of its own.
 template <class T, class U> struct converted {
@@ -225,7 +232,8 @@ public:
     action(const action &) = delete;
     action &operator=(const action &) = delete;
 
-    // Happens now, if it has not been used. May throw what the transfer threw.
+    // Happens now, if it has not been used. May throw what the transfer threw (and ends the program when it is an element of a
+    // container that is destroyed: use what may throw).
     ~action() noexcept(false) {
         struct dropped {
             action &self;
@@ -243,7 +251,7 @@ public:
     // (a conversion, a report of exceptions) are only complete when alt and prialt of this header use it.
     csp_chanop chanop() const noexcept { return use(nullptr); }
 
-    bool empty() const noexcept { return waiter_ == nullptr; }
+    bool empty() const noexcept { return (reinterpret_cast<uintptr_t>(waiter_) & ~uintptr_t{15}) == 0; }
 
 private:
     friend struct detail::action_access;
@@ -349,7 +357,10 @@ struct action_access {
             if constexpr (!is_plain<T>)
                 made.owned_ = &sent<T>::functions;
         } else {
-            made.heap_ = new T(std::forward<Message>(message));
+            std::unique_ptr<void, void (*)(void *)> room(allocate_room<T>(),
+                                                         [](void *unused) { free_room<T>(unused); });
+            ::new (room.get()) T(std::forward<Message>(message));
+            made.heap_ = room.release();
             made.place_ = action::place::heap;
             made.owned_ = &sent<T>::functions;
         }
@@ -357,7 +368,7 @@ struct action_access {
     }
     template <class T> static action send_from(csp_writer writer, T &message) noexcept {
         action made(csp_wait(writer));
-        made.target_ = made.party_.object = &message;
+        made.target_ = made.party_.object = std::addressof(message);
         made.tagged_ = !is_plain<T>;
         return made;
     }
@@ -367,10 +378,12 @@ struct action_access {
         made.tagged_ = object != nullptr && !is_plain<T>;
         return made;
     }
-    template <class T> static action receive_new(csp_reader reader, void *room) noexcept {
-        action made = receive_into(reader, static_cast<T *>(room));
-        made.party_.construct = true;
-        return made;
+    // made: set when there is an object (of a plain type: only by the result). Without it, that there is none is an error.
+    template <class T> static action receive_new(csp_reader reader, void *room, bool *made = nullptr) noexcept {
+        action receives = receive_into(reader, static_cast<T *>(room));
+        receives.party_.construct = true;
+        receives.party_.made = made;
+        return receives;
     }
     template <class T, class U> static action receive_converted(csp_reader reader, U &target) {
         action made(csp_wait(reader));
@@ -381,7 +394,7 @@ struct action_access {
             made.place_ = action::place::heap;
         }
         made.owned_ = &converted<T, U>::functions;
-        made.target_ = &target;
+        made.target_ = std::addressof(target);
         made.tagged_ = !is_plain<T>;
         made.party_.construct = true;
         return made;
@@ -411,7 +424,7 @@ template <class Call> int choose_of(Call call, const action *actions, std::size_
     const void *frame = __builtin_frame_address(0);
     if (n > static_cast<std::size_t>(INT32_MAX))
         return MC_E_INVAL;
-    csp_chanop some[few];
+    csp_chanop some[few] = {};
     std::vector<csp_chanop> many(n <= few ? 0 : n);
     csp_chanop *arms = n <= few ? some : many.data();
     for (std::size_t i = 0; i < n; ++i)

@@ -23,15 +23,19 @@ template <class T> auto buffer(reader<T> r, writer<T> w, std::size_t capacity = 
         if (!in || !out)
             return;
         for (int which = 0; which != -1;) {
+            bool made = detail::is_plain<T>;
             void *room = held.full() ? nullptr : held.next(); // may move what is held: before its front is looked at
-            which = alt(room == nullptr ? ~in : detail::action_access::receive_new<T>(in.internal_reader(), room),
-                        held.empty() ? ~out : out << std::ref(held.front()));
-            if (which == 1)
-                held.push();
-            else if (which == 2)
+            which =
+                alt(room == nullptr ? ~in : detail::action_access::receive_new<T>(in.internal_reader(), room, &made),
+                    held.empty() ? ~out : out << std::ref(held.front()));
+            if (which == 1) {
+                if (made)
+                    held.push();
+            } else if (which == 2) {
                 held.pop();
-            else if (which != -1)
+            } else if (which != -1) {
                 return;
+            }
         }
         while (!held.empty() && out << std::ref(held.front()))
             held.pop();

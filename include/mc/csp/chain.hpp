@@ -26,9 +26,8 @@ auto chain(R readers, writer<T> w) {
             const reader<T> in = std::move(source);
             detail::cell<T> message;
             int which = -2;
-            while (in && (which = prialt(~out, detail::receive(in, message))) > 0) {
-                message.filled();
-                if (!(out << std::ref(*message)))
+            while (in && out && (which = prialt(~out, detail::receive(in, message))) > 0) {
+                if (message.arrived() && !(out << std::ref(*message)))
                     return;
             }
             if (which != -2) // anything but the end of this one

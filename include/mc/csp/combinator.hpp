@@ -38,18 +38,19 @@ template <class F, class T> decltype(auto) apply_to(F &f, T &message) {
 template <class F, class T>
 using applied = std::decay_t<decltype(detail::apply_to(std::declval<std::decay_t<F> &>(), std::declval<T &>()))>;
 
-// Into an empty cell; when it has gone, the cell is filled().
+// Into an empty cell. When it has gone, the cell knows whether the message has arrived(): if its move has thrown, the sender was
+// told, and for a combinator that waited nothing has come.
 template <class T> action receive(const reader<T> &from, cell<T> &into) noexcept {
     into.reset();
-    return action_access::receive_new<T>(from.internal_reader(), into.room());
+    return action_access::receive_new<T>(from.internal_reader(), into.room(), into.made());
 }
 
 // The next message, unless the output has closed before there is one. Empty ends are closed ones.
 template <class T, class U> bool next(const reader<T> &in, const writer<U> &out, cell<T> &message) {
-    if (!in || !out || prialt(~out, receive(in, message)) <= 0)
-        return false;
-    message.filled();
-    return true;
+    while (in && out && prialt(~out, receive(in, message)) > 0)
+        if (message.arrived())
+            return true;
+    return false;
 }
 
 } // namespace detail

@@ -6,7 +6,8 @@
 // of an end is gone, the end is dead, and all who wait at the other end are told. An empty endpoint's actions are empty too.
 // A channel<T> is a pair of ends; ++ch and --ch move its writer and reader out, +ch and -ch refer to them.
 //
-// T may be any object type that can be moved or copied; it needs no default constructor.
+// T may be any object type that can be moved or copied; it needs no default constructor. A combinator keeps some messages on its
+// microthread's stack, which has 32 KiB: send what is larger than a kilobyte by pointer.
 //
 // Threads: any; one endpoint object is not to be changed by one thread while another uses it, copies are independent.
 #ifndef MC_CSP_ENDPOINT_HPP
@@ -47,6 +48,12 @@ public:
     T &operator*() noexcept { return value_; }
     void *room() noexcept { return std::addressof(value_); } // while it is empty
     void filled() noexcept { full_ = true; }                 // something has been constructed in the room
+    bool *made() noexcept { return &full_; }                 // for who does that
+    // After a receive that went: false when the message's move has thrown, which the sender knows.
+    bool arrived() noexcept {
+        full_ = full_ || is_plain<T>;
+        return full_;
+    }
     template <class... A> void emplace(A &&...arguments) {
         reset();
         ::new (room()) T(std::forward<A>(arguments)...);
@@ -94,7 +101,8 @@ template <class T> using element = std::optional<T>;
 } // namespace detail
 
 template <class T> class writer {
-    static_assert(std::is_object_v<T> && !std::is_array_v<T>, "messages are objects");
+    static_assert(std::is_object_v<T> && !std::is_array_v<T> && std::is_same_v<T, std::remove_cv_t<T>>,
+                  "messages are objects, not const, no arrays");
 
 public:
     using message_type = T;
@@ -150,7 +158,8 @@ private:
 };
 
 template <class T> class reader {
-    static_assert(std::is_object_v<T> && !std::is_array_v<T>, "messages are objects");
+    static_assert(std::is_object_v<T> && !std::is_array_v<T> && std::is_same_v<T, std::remove_cv_t<T>>,
+                  "messages are objects, not const, no arrays");
 
 public:
     using message_type = T;
@@ -188,7 +197,8 @@ public:
     void descr(const char *text) const noexcept { csp_chdescr(handle_, text); }
 
     // Receives into a variable: a T, or what a T can be assigned to.
-    template <class U, std::enable_if_t<std::is_assignable_v<U &, T &&> && !std::is_const_v<U>, int> = 0>
+    template <class U,
+              std::enable_if_t<std::is_assignable_v<U &, T &&> && std::is_same_v<U, std::remove_cv_t<U>>, int> = 0>
     action operator>>(U &variable) const {
         if constexpr (std::is_same_v<T, U>)
             return detail::action_access::receive_into<T>(handle_, std::addressof(variable));
@@ -196,12 +206,13 @@ public:
             return detail::action_access::receive_converted<T, U>(handle_, variable);
     }
     // The same by pointer; null discards the message.
-    template <class U, std::enable_if_t<!std::is_void_v<U> && std::is_same_v<T, U>, int> = 0>
+    template <class U,
+              std::enable_if_t<std::is_same_v<T, U> && (std::is_move_assignable_v<T> || detail::is_plain<T>), int> = 0>
     action operator>>(U *variable) const noexcept {
         return detail::action_access::receive_into<T>(handle_, variable);
     }
     // Constructs the message in room for a T; null discards it.
-    template <class U, std::enable_if_t<std::is_void_v<U> && !std::is_same_v<T, void *>, int> = 0>
+    template <class U, std::enable_if_t<std::is_void_v<U> && !std::is_assignable_v<void *&, T &&>, int> = 0>
     action operator>>(U *room) const noexcept {
         return detail::action_access::receive_new<T>(handle_, room);
     }
@@ -231,8 +242,10 @@ public:
             const writer<U> sink = std::move(out);
             detail::cell<T> message;
             while (source && sink &&
-                   prialt(~sink, detail::action_access::receive_new<T>(source.handle_, message.room())) > 0) {
-                message.filled();
+                   prialt(~sink,
+                          detail::action_access::receive_new<T>(source.handle_, message.room(), message.made())) > 0) {
+                if (!message.arrived())
+                    continue;
                 if constexpr (std::is_same_v<T, U>) {
                     if (!(sink << std::ref(*message)))
                         return;
@@ -259,14 +272,19 @@ public:
                 ++*this;
         }
         T &operator*() const { return *element_; }
-        T *operator->() const { return &*element_; }
+        T *operator->() const { return std::addressof(*element_); }
+        // Throws microthread_error when the wait ends before a message comes, or the channel dies.
         iterator &operator++() {
             detail::cell<T> message;
             element_.reset();
-            if (message.receive(source_.internal_reader()) > 0)
+            const int result = message.receive(source_.internal_reader());
+            if (result > 0) {
                 element_.emplace(std::move(*message));
-            else
-                source_ = reader();
+                return *this;
+            }
+            source_ = reader();
+            if (result < -1)
+                throw microthread_error("reader failed", result);
             return *this;
         }
         class former {

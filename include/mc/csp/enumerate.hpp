@@ -14,14 +14,16 @@ namespace csp {
 
 namespace detail {
 
+template <class C>
+using element_of = typename std::iterator_traits<std::decay_t<decltype(std::begin(std::declval<C &>()))>>::value_type;
+
 // The container itself, or a copy of an array.
 template <class C> auto kept(C &&c) {
     if constexpr (std::is_array_v<std::remove_reference_t<C>>)
-        return std::vector<std::decay_t<decltype(*std::begin(c))>>(std::begin(c), std::end(c));
+        return std::vector<element_of<C>>(std::begin(c), std::end(c));
     else
         return std::decay_t<C>(std::forward<C>(c));
 }
-template <class C> using element_of = std::decay_t<decltype(*std::begin(std::declval<C &>()))>;
 
 } // namespace detail
 

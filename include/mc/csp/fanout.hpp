@@ -14,7 +14,7 @@ namespace csp {
 
 namespace chan {
 
-// Each message goes to all outputs, one after another, so that the slowest sets the pace.
+// Each message goes to all outputs (at most 65,000), one after another, so that the slowest sets the pace.
 //   outputs  delivers writers, which join.
 //   inputs   while there are outputs, it is given the writer of a new input, and of another one when all copies of that are
 //            gone. The input closes when there is no output left.
@@ -38,6 +38,8 @@ template <class T> auto fanout(reader<writer<T>> outputs, writer<writer<T>> inpu
             }
         };
         for (writer<T> joined; joining && offers && prialt(~offers, joining >> joined) > 0;) {
+            if (!joined)
+                continue;
             outs.push_back(std::move(joined));
             reader<T> in;
             writer<T> offered = ++in; // empty when somebody has it
@@ -54,12 +56,13 @@ template <class T> auto fanout(reader<writer<T>> outputs, writer<writer<T>> inpu
                 arms.push_back(offered ? action() : detail::receive(in, message));
                 const int which = prialt(arms);
                 if (which == n + 1) {
-                    outs.push_back(std::move(joined));
+                    if (joined)
+                        outs.push_back(std::move(joined));
                 } else if (which == n + 2) {
                     offered = writer<T>();
                 } else if (which == n + 3) {
-                    message.filled();
-                    broadcast(*message);
+                    if (message.arrived())
+                        broadcast(*message);
                 } else if (which == -(n + 1)) {
                     more = false;
                 } else if (which == -(n + 3)) {

@@ -20,7 +20,8 @@ template <class T> auto killswitch(reader<T> r, writer<T> w, reader<> keepalive)
         const reader<> alive = std::move(keepalive);
         detail::cell<T> message;
         while (in && out && prialt(~alive, ~out, detail::receive(in, message)) > 0) {
-            message.filled();
+            if (!message.arrived())
+                continue;
             if (prialt(~alive, out << std::ref(*message)) <= 0)
                 return;
         }

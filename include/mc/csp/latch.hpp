@@ -28,7 +28,8 @@ template <class T> auto latch(reader<T> r, writer<T> w) {
         for (;;) {
             switch (prialt(in ? detail::receive(in, coming) : action(), out << std::ref(*leaving))) {
             case 1:
-                coming.filled();
+                if (!coming.arrived())
+                    break;
                 newest.emplace(std::move(*coming));
                 leaving.emplace(std::as_const(*newest));
                 break;

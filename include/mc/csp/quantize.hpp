@@ -4,17 +4,40 @@
 
 #include <mc/csp/combinator.hpp>
 
+#include <limits>
 #include <stdexcept>
+#include <type_traits>
 #include <utility>
 
 namespace csp {
+
+namespace detail {
+
+template <class T> void add(T &sum, const T &more) {
+    if constexpr (std::is_integral_v<T>) {
+        if (more > 0 ? sum > std::numeric_limits<T>::max() - more : sum < std::numeric_limits<T>::min() - more)
+            throw std::overflow_error("quantize: the sum is too large");
+    }
+    sum = static_cast<T>(sum + more);
+}
+
+// False: it makes no difference, to infinity for instance.
+template <class T> bool subtract(T &sum, const T &portion) {
+    const T left = static_cast<T>(sum - portion);
+    if (!(left < sum) && T{} < portion)
+        return false;
+    sum = left;
+    return true;
+}
+
+} // namespace detail
 
 namespace chan {
 
 // Adds up what comes from r, and sends it on to w in portions of the sizes that quanta delivers (of one size, in the other
 // form), each when there is enough for it. A portion of 0 is sent at once. It ends when r has closed and what is left does
 // not suffice for the next portion, when quanta has closed and the last portion is out, or when w has closed; then residue
-// gets what was not sent, also when that is 0.
+// gets what was not sent, also when that is 0. Throws std::overflow_error when a sum of integers does not fit into T.
 template <class T> auto quantize(reader<T> r, reader<T> quanta, writer<T> w, writer<T> residue = writer<T>::dead()) {
     return [r = std::move(r), quanta = std::move(quanta), w = std::move(w), residue = std::move(residue)]() mutable {
         csp_descr("quantize");
@@ -29,11 +52,9 @@ template <class T> auto quantize(reader<T> r, reader<T> quanta, writer<T> w, wri
             while (going && sum < *size) {
                 going = detail::next(in, out, more);
                 if (going)
-                    sum += *more;
+                    detail::add(sum, *more);
             }
-            going = going && out << *size;
-            if (going)
-                sum -= *size;
+            going = going && out << *size && detail::subtract(sum, *size);
         }
         rest << sum;
     };
@@ -50,12 +71,9 @@ auto quantize(reader<T> r, detail::same<T> quantum, writer<T> w, writer<T> resid
         T sum{};
         bool going = true;
         for (detail::cell<T> more; going && detail::next(in, out, more);) {
-            sum += *more;
-            while (going && !(sum < quantum)) {
-                going = bool(out << quantum);
-                if (going)
-                    sum -= quantum;
-            }
+            detail::add(sum, *more);
+            while (going && quantum <= sum)
+                going = out << quantum && detail::subtract(sum, quantum);
         }
         rest << sum;
     };

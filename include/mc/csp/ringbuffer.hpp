@@ -63,7 +63,12 @@ public:
     void push() noexcept { ++count_; } // what was constructed in next()
     void push(T element) { emplace(std::move(element)); }
     template <class... A> void emplace(A &&...arguments) {
-        ::new (next()) T(std::forward<A>(arguments)...);
+        if (count_ == size_ && !full()) { // the arguments may be elements, which are about to be moved
+            T element(std::forward<A>(arguments)...);
+            ::new (next()) T(std::move(element));
+        } else {
+            ::new (next()) T(std::forward<A>(arguments)...);
+        }
         push();
     }
 
@@ -112,7 +117,7 @@ private:
 
         basic_iterator() = default;
         reference operator*() const { return (*buffer_)[static_cast<std::size_t>(index_)]; }
-        pointer operator->() const { return &**this; }
+        pointer operator->() const { return std::addressof(**this); }
         reference operator[](difference_type n) const { return *(*this + n); }
         basic_iterator &operator++() { return *this += 1; }
         basic_iterator &operator--() { return *this -= 1; }

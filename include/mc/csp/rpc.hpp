@@ -60,6 +60,7 @@ public:
         reader<Reply> reply;
         std::pair<arguments_type, writer<Reply>> request(std::move(arguments), ++reply);
         const int result = action_access::run(request_ << std::ref(request));
+        request.second = writer<Reply>(); // still here, when the request has been discarded
         if (result > 0)
             return reply.read();
         if (result < -1)

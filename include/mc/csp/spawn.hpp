@@ -56,6 +56,7 @@ public:
     operator writer<std::exception_ptr>() const noexcept { return get(); } // NOLINT(google-explicit-constructor)
     explicit operator bool() const noexcept { return bool(get()); }
     csp_writer internal_writer() const noexcept { return get().internal_writer(); }
+    void descr(const char *text) const noexcept { get().descr(text); }
 
     // The caller sees to it that the handler is not replaced while these wait.
     action operator<<(std::exception_ptr exception) const { return get() << std::move(exception); }
@@ -71,6 +72,15 @@ private:
 };
 
 inline exception_handler global_exception_handler;
+
+// A new channel for an empty handler.
+inline reader<std::exception_ptr> operator--(exception_handler &handler) {
+    if (handler)
+        throw microthread_error("writer is attached to a channel already");
+    channel<std::exception_ptr> made;
+    handler = ++made;
+    return --made;
+}
 
 namespace detail {
 
@@ -96,16 +106,18 @@ template <class F> struct spawned {
     writer<std::exception_ptr> failure;
 
     static void entry(void *data) {
-        const std::unique_ptr<spawned> self(static_cast<spawned *>(data));
+        std::unique_ptr<spawned> self(static_cast<spawned *>(data));
+        const writer<std::exception_ptr> failure = std::move(self->failure);
         std::exception_ptr exception;
         try {
             F function = std::move(self->function);
-            function();
+            self.reset(); // what could only be copied out of it must not live until somebody has been told
+            static_cast<void>(function());
         } catch (...) {
             exception = std::current_exception();
         }
         if (exception != nullptr) // not in the handler: telling waits
-            report(self->failure, exception);
+            report(failure, exception);
     }
 };
 
@@ -127,7 +139,7 @@ template <class F> reader<std::exception_ptr> spawn(F &&f) {
     return failure;
 }
 
-// Waits for a microthread's end, and throws what it threw. An empty reader has ended. microthread_error: the wait ended first.
+// Waits for a microthread's end (or for its exception, which it sends as its last act), and throws what it threw. An empty reader has ended. microthread_error: the wait ended first.
 inline void join(reader<std::exception_ptr> failure) {
     std::exception_ptr exception;
     const int result = detail::action_access::run(failure >> exception);
@@ -141,7 +153,8 @@ inline void join(reader<std::exception_ptr> failure) {
 template <class T, class F> writer<T> spawn_consumer(F &&f) {
     writer<T> w;
     reader<T> r = --w;
-    detail::start([f = std::decay_t<F>(std::forward<F>(f)), r = std::move(r)]() mutable { f(std::move(r)); });
+    detail::start(
+        [f = std::decay_t<F>(std::forward<F>(f)), r = std::move(r)]() mutable { static_cast<void>(f(std::move(r))); });
     return w;
 }
 
@@ -149,7 +162,8 @@ template <class T, class F> writer<T> spawn_consumer(F &&f) {
 template <class T, class F> reader<T> spawn_producer(F &&f) {
     reader<T> r;
     writer<T> w = ++r;
-    detail::start([f = std::decay_t<F>(std::forward<F>(f)), w = std::move(w)]() mutable { f(std::move(w)); });
+    detail::start(
+        [f = std::decay_t<F>(std::forward<F>(f)), w = std::move(w)]() mutable { static_cast<void>(f(std::move(w))); });
     return r;
 }
 
@@ -157,8 +171,9 @@ template <class T, class F> reader<T> spawn_producer(F &&f) {
 template <class T, class F> channel<T> spawn_filter(F &&f) {
     channel<T> in;
     channel<T> out;
-    detail::start(
-        [f = std::decay_t<F>(std::forward<F>(f)), r = --in, w = ++out]() mutable { f(std::move(r), std::move(w)); });
+    detail::start([f = std::decay_t<F>(std::forward<F>(f)), r = --in, w = ++out]() mutable {
+        static_cast<void>(f(std::move(r), std::move(w)));
+    });
     return channel<T>(++in, --out);
 }
 
@@ -181,15 +196,18 @@ public:
                 source_ = nullptr;
         }
         T &operator*() const { return *element_; }
-        T *operator->() const { return &*element_; }
+        T *operator->() const { return std::addressof(*element_); }
         iterator &operator++() {
             detail::cell<T> message;
             element_.reset();
-            if (message.receive(source_->source().internal_reader()) > 0) {
+            const int result = message.receive(source_->source().internal_reader());
+            if (result > 0) {
                 element_.emplace(std::move(*message));
                 return *this;
             }
             const range *ended = std::exchange(source_, nullptr);
+            if (result < -1)
+                throw microthread_error("reader failed", result);
             join(ended->except());
             return *this;
         }
@@ -223,7 +241,8 @@ private:
 template <class T, class F> range<T> spawn_range(F &&f) {
     reader<T> r;
     writer<T> w = ++r;
-    auto except = spawn([f = std::decay_t<F>(std::forward<F>(f)), w = std::move(w)]() mutable { f(std::move(w)); });
+    auto except = spawn(
+        [f = std::decay_t<F>(std::forward<F>(f)), w = std::move(w)]() mutable { static_cast<void>(f(std::move(w))); });
     return range<T>(std::move(r), std::move(except));
 }
 
