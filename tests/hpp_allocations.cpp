@@ -15,17 +15,18 @@ std::atomic<long> frees{0};
 
 } // namespace
 
-void *operator new(std::size_t size) {
+// Out of line, or the compiler takes malloc and delete for a mismatch.
+[[gnu::noinline]] void *operator new(std::size_t size) {
     allocations.fetch_add(1);
     if (void *p = std::malloc(size))
         return p;
     throw std::bad_alloc();
 }
-void operator delete(void *p) noexcept {
+[[gnu::noinline]] void operator delete(void *p) noexcept {
     frees.fetch_add(p != nullptr ? 1 : 0);
     std::free(p);
 }
-void operator delete(void *p, std::size_t) noexcept { operator delete(p); }
+[[gnu::noinline]] void operator delete(void *p, std::size_t) noexcept { operator delete(p); }
 
 namespace {
 

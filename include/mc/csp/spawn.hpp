@@ -84,19 +84,15 @@ inline reader<std::exception_ptr> operator--(exception_handler &handler) {
 
 namespace detail {
 
-inline int send_exception(const writer<std::exception_ptr> &to, const std::exception_ptr &exception) {
-    return action_access::run(to << exception);
-}
-
-// A microthread that ends inside a cancelled scope tells all the same.
-inline bool tell(const writer<std::exception_ptr> &to, const std::exception_ptr &exception) {
-    int result = send_exception(to, exception);
+// Sends it away, so that whoever gets it holds it alone. A microthread that ends inside a cancelled scope tells all the same.
+inline bool tell(const writer<std::exception_ptr> &to, std::exception_ptr &exception) {
+    int result = action_access::run(to << std::ref(exception));
     while (result == MC_E_CANCELED && mc_scope_leave() == MC_OK)
-        result = send_exception(to, exception);
+        result = action_access::run(to << std::ref(exception));
     return result > 0;
 }
 
-inline void report(const writer<std::exception_ptr> &to, const std::exception_ptr &exception) noexcept {
+inline void report(const writer<std::exception_ptr> &to, std::exception_ptr &exception) noexcept {
     if (!tell(to, exception) && !tell(global_exception_handler.get(), exception))
         std::rethrow_exception(exception); // terminates, and says with what
 }
