@@ -283,6 +283,9 @@ Test(HppCombinatorEnd, a_sender_that_throws_is_alone) {
     check("killswitch", [](R r, W w) { return chan::killswitch(std::move(r), std::move(w), csp::spawn_mute()); });
     check("chain", [](R r, W w) { return chan::chain({std::move(r)}, std::move(w)); });
     check("stream", [](R r, W w) { return r.stream_to(std::move(w)); });
+    check("sink", [](R r, W w) {
+        return chan::sink(std::move(r), [w = std::move(w)](Throwing &message) { w << std::move(message); });
+    });
 }
 
 // Goal: a call whose request is thrown away fails; a sum that is too large is an error; infinity ends.
@@ -295,6 +298,13 @@ Test(HppCombinatorEnd, bad_input_ends_with_an_error) {
     auto ended = csp::spawn(chan::quantize(produce<int>({INT32_MAX - 1, 5}), INT32_MAX, ++portions));
     cr_assert_eq(all(--portions).size(), 0U);
     expect_text(thrown<std::overflow_error>([&] { csp::join(std::move(ended)); }), "quantize: the sum is too large");
+    channel<int> negative;
+    ended = csp::spawn(chan::quantize(produce<int>({4}), produce<int>({-1}), ++negative));
+    cr_assert_eq(all(--negative).size(), 0U);
+    expect_text(thrown<std::invalid_argument>([&] { csp::join(std::move(ended)); }), "quantize: a portion is below 0");
+    channel<std::tuple<int>> requests;
+    expect_text(thrown<csp::microthread_error>([&] { chan::rpc_client(++requests, reader<int>())(3); }),
+                "call failed: there is no server");
     cr_assert_eq(all(csp::spawn_quantize(produce<double>({HUGE_VAL}), 1)).size(), 1U);
     cr_assert_eq(all(csp::spawn_quantize(produce<double>({NAN, 1}), 1)).size(), 0U);
 }

@@ -16,7 +16,8 @@
 // moves from it only if a reader takes it: for messages that must not be lost when another action goes first.
 //
 // A message is moved once, on the stack of the party that came second. An exception that its constructor or assignment
-// throws there is thrown again out of that party's call; for the other party the message has been transferred. A receiver
+// throws there is thrown again out of that party's call; for the other party the message has been transferred. (When who came
+// second is a C caller, the other one gets it; between two C callers it is logged.) A receiver
 // that waited for a value to be made (reader::read, iteration) and got none throws it too. A combinator that waited goes on.
 //
 // The handle of a channel here is one of mc/csp.h. Messages of trivially copyable types are plain pointers to them for C

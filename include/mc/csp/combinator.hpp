@@ -45,6 +45,14 @@ template <class T> action receive(const reader<T> &from, cell<T> &into) noexcept
     return action_access::receive_new<T>(from.internal_reader(), into.room(), into.made());
 }
 
+// The next message, unless the input has closed.
+template <class T> bool next(const reader<T> &in, cell<T> &message) {
+    while (action_access::run(receive(in, message)) > 0)
+        if (message.arrived())
+            return true;
+    return false;
+}
+
 // The next message, unless the output has closed before there is one. Empty ends are closed ones.
 template <class T, class U> bool next(const reader<T> &in, const writer<U> &out, cell<T> &message) {
     while (in && out && prialt(~out, receive(in, message)) > 0)

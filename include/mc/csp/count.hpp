@@ -40,11 +40,14 @@ public:
             at_ += step_;
             if (!done())
                 return true;
-            if constexpr (std::is_floating_point_v<T>)
+            if constexpr (std::is_floating_point_v<T>) {
                 at_ = start_ + std::fmod(at_ - start_, stop_ - start_);
-            else
+                if (done() && !std::isnan(at_)) // rounded up to stop
+                    at_ = start_;
+            } else {
                 while (done())
                     at_ -= stop_ - start_;
+            }
             return cyclic && !done();
         }
     }

@@ -249,7 +249,7 @@ public:
                 if constexpr (std::is_same_v<T, U>) {
                     if (!(sink << std::ref(*message)))
                         return;
-                } else if (!(sink << U(std::move(*message)))) {
+                } else if (!(sink << static_cast<U>(std::move(*message)))) {
                     return;
                 }
                 message.reset();

@@ -37,7 +37,7 @@ template <class C, class T> auto enumerate(C &&c, writer<T> w, bool cyclic = fal
         const writer<T> out = std::move(w);
         do {
             for (const auto &element : c)
-                if (!(out << T(element)))
+                if (!(out << static_cast<T>(element)))
                     return;
         } while (cyclic && std::begin(c) != std::end(c));
     };

@@ -18,7 +18,7 @@ template <class A, class B, class F> auto map(reader<A> r, writer<B> w, F &&f) {
         const reader<A> in = std::move(r);
         const writer<B> out = std::move(w);
         for (detail::cell<A> message; detail::next(in, out, message);)
-            if (!(out << B(detail::apply_to(f, *message))))
+            if (!(out << static_cast<B>(detail::apply_to(f, *message))))
                 return;
     };
 }

@@ -37,7 +37,8 @@ namespace chan {
 // Adds up what comes from r, and sends it on to w in portions of the sizes that quanta delivers (of one size, in the other
 // form), each when there is enough for it. A portion of 0 is sent at once. It ends when r has closed and what is left does
 // not suffice for the next portion, when quanta has closed and the last portion is out, or when w has closed; then residue
-// gets what was not sent, also when that is 0. Throws std::overflow_error when a sum of integers does not fit into T.
+// gets what was not sent, also when that is 0. Throws std::overflow_error when a sum of integers does not fit into T, and
+// std::invalid_argument for a portion below 0.
 template <class T> auto quantize(reader<T> r, reader<T> quanta, writer<T> w, writer<T> residue = writer<T>::dead()) {
     return [r = std::move(r), quanta = std::move(quanta), w = std::move(w), residue = std::move(residue)]() mutable {
         csp_descr("quantize");
@@ -49,6 +50,8 @@ template <class T> auto quantize(reader<T> r, reader<T> quanta, writer<T> w, wri
         bool going = true;
         for (detail::cell<T> size; going && detail::next(sizes, out, size);) {
             detail::cell<T> more;
+            if (*size < T{})
+                throw std::invalid_argument("quantize: a portion is below 0");
             while (going && sum < *size) {
                 going = detail::next(in, out, more);
                 if (going)

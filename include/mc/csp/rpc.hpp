@@ -22,7 +22,7 @@ template <class Reply, class F, class Arguments> Reply reply_of(F &f, Arguments 
         std::apply(f, std::forward<Arguments>(arguments));
         return Reply();
     } else {
-        return Reply(std::apply(f, std::forward<Arguments>(arguments)));
+        return static_cast<Reply>(std::apply(f, std::forward<Arguments>(arguments)));
     }
 }
 
@@ -33,6 +33,8 @@ public:
         : request_(std::move(request)), reply_(std::move(reply)) {}
 
     Reply operator()(Arguments... arguments) const {
+        if (!request_ || !reply_)
+            throw microthread_error("call failed: there is no server");
         const int which = prialt(~reply_, request_ << std::tuple<Arguments...>(std::forward<Arguments>(arguments)...));
         if (which == 2)
             return reply_.read();
@@ -76,7 +78,8 @@ private:
 
 namespace chan {
 
-// Requests and replies on a pair of channels: the server answers one before it takes the next.
+// Requests and replies on a pair of channels: the server answers one before it takes the next. A caller whose wait for the reply
+// is cancelled leaves that to the next one who reads: give up the pair then.
 template <class... Arguments, class Reply>
 auto rpc_client(writer<std::tuple<Arguments...>> request, reader<Reply> reply) {
     return detail::shared_client<Reply, Arguments...>(std::move(request), std::move(reply));
@@ -105,7 +108,7 @@ auto rpc_server(reader<std::pair<std::tuple<Arguments...>, writer<Reply>>> reque
         csp_descr("rpc_server");
         using Request = std::pair<std::tuple<Arguments...>, writer<Reply>>;
         const reader<Request> in = std::move(request);
-        for (detail::cell<Request> call; in && call.receive(in.internal_reader()) > 0;) {
+        for (detail::cell<Request> call; detail::next(in, call);) {
             const writer<Reply> out = std::move((*call).second);
             (void)bool(out << detail::reply_of<Reply>(f, std::move((*call).first)));
         }

@@ -16,7 +16,7 @@ template <class T, class F> auto sink(reader<T> r, F &&f) {
     return [r = std::move(r), f = std::decay_t<F>(std::forward<F>(f))]() mutable {
         csp_descr("sink");
         const reader<T> in = std::move(r);
-        for (detail::cell<T> message; in && message.receive(in.internal_reader()) > 0;)
+        for (detail::cell<T> message; detail::next(in, message);)
             (void)detail::apply_to(f, *message);
     };
 }

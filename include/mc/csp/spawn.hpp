@@ -135,7 +135,8 @@ template <class F> reader<std::exception_ptr> spawn(F &&f) {
     return failure;
 }
 
-// Waits for a microthread's end (or for its exception, which it sends as its last act), and throws what it threw. An empty reader has ended. microthread_error: the wait ended first.
+// Waits for a microthread's end, or for its exception, which it sends as its last act, and throws that. An empty reader has ended.
+// microthread_error: the wait ended first.
 inline void join(reader<std::exception_ptr> failure) {
     std::exception_ptr exception;
     const int result = detail::action_access::run(failure >> exception);
@@ -145,7 +146,8 @@ inline void join(reader<std::exception_ptr> failure) {
         throw microthread_error("join failed", result);
 }
 
-// A microthread f(reader<T>), whose exception goes to the global handler, as for the next two; what is written to the result goes there.
+// A microthread f(reader<T>); what is written to the result goes there. Its exception goes to the global handler, as that of the
+// next two.
 template <class T, class F> writer<T> spawn_consumer(F &&f) {
     writer<T> w;
     reader<T> r = --w;
