@@ -122,6 +122,20 @@ static int step_csp_chan(void) {
     return sender;
 }
 
+static int step_skip(void) {
+    csp_reader r = csp_skip();
+    if (r == NULL) {
+        CHECK(heap.failed);
+        return 0;
+    }
+    const int code = csp_recv(r, NULL);
+    csp_reader_release(r);
+    if (code == -1)
+        return 1;
+    CHECK(heap.failed && code == MC_E_NOMEM); /* of the runtime, which csp_skip does not need */
+    return 0;
+}
+
 static int step_elements(void) {
     mc_chan_t channel = 0;
     uint64_t element[3] = {1, 2, 3};
@@ -289,11 +303,11 @@ static int step_runtime(void) {
     return ok;
 }
 
-enum { STEPS = 10 };
+enum { STEPS = 11 };
 
 static int work(void) {
-    int steps = step_spawn() + step_csp_spawn() + step_csp_chan() + step_elements() + step_timer() + step_alt() +
-                step_thread() + step_scopes() + step_primitives() + step_runtime();
+    int steps = step_skip() + step_spawn() + step_csp_spawn() + step_csp_chan() + step_elements() + step_timer() +
+                step_alt() + step_thread() + step_scopes() + step_primitives() + step_runtime();
     CHECK_EQ(csp__internal__channel_count(0), 0);
     CHECK_EQ(csp__internal__channel_count(1), 0);
     return steps;

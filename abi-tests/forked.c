@@ -78,13 +78,15 @@ static void in_the_child(void *from_microthread) {
     CHECK_EQ(csp_writer_close(writer), MC_E_FORKED);
     CHECK(csp_after(0) == NULL);
     CHECK(csp_tick(1) == NULL);
-    CHECK(logged >= 4); /* spawn, chan, after, tick: they have no code to return */
+    CHECK(csp_skip() == NULL);
+    CHECK(logged >= 5); /* spawn, chan, after, tick, skip: they have no code to return */
 
     CHECK_EQ(csp_run(), 0);
     csp_schedule();
     csp_yield();
     csp_descr("child %d", 1);
     csp_chdescr(writer, "parent's");
+    csp_chuncount(reader);
     csp_writer_release(writer);
     csp_reader_release(reader);
 

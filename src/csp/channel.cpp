@@ -23,17 +23,24 @@ ChannelSlab &channel_slab() noexcept {
 
 int Channel::count(Side side) noexcept { return alive[side].load(sync::relaxed); }
 
-Channel *Channel::create(Transfer transfer, Elements *elements, TimerSource *timer) noexcept {
+Channel *Channel::acquire(Transfer transfer, Elements *elements, TimerSource *timer) noexcept {
     Channel *channel = channel_slab().acquire();
     if (channel == nullptr)
         return nullptr;
-    base::SpinGuard guard(channel->lock_); // a stale handle may be looking at the slot
+    channel->lock(); // a stale handle may be looking at the slot
     channel->transfer_ = transfer;
     channel->elements_ = elements;
     channel->timer_ = timer;
     channel->name_[0] = '\0';
     channel->collected_ = false;
     channel->special_ = elements == nullptr ? 0 : elements_bit;
+    return channel;
+}
+
+Channel *Channel::create(Transfer transfer, Elements *elements, TimerSource *timer) noexcept {
+    Channel *channel = acquire(transfer, elements, timer);
+    if (channel == nullptr)
+        return nullptr;
     if (sched::simulator() != nullptr) [[unlikely]] {
         channel->special_ |= recorded_bit;
         channel->record(sched::SimEvent::channel, sched::current()->running, nullptr,
@@ -44,29 +51,24 @@ Channel *Channel::create(Transfer transfer, Elements *elements, TimerSource *tim
         if (channel->counted(side))
             alive[side].fetch_add(1, sync::relaxed);
     }
+    channel->unlock();
     return channel;
 }
 
 // Two who come first at once make two; the one that is not kept is garbage at once.
 Channel *Channel::skip() noexcept {
     static constinit sync::atomic<Channel *> kept{nullptr};
-    Channel *channel = kept.load(sync::acquire); // acquire: pairs with the exchange below
+    Channel *channel = kept.load(sync::acquire); // acquire: pairs with the compare-exchange below
     if (channel != nullptr)
         return channel->add_reference(reader_side) ? channel : nullptr;
-    channel = channel_slab().acquire();
+    channel = acquire(nullptr, nullptr, nullptr);
     if (channel == nullptr)
         return nullptr;
-    channel->lock_.lock(); // a stale handle may be looking at the slot
-    channel->transfer_ = nullptr;
-    channel->elements_ = nullptr;
-    channel->timer_ = nullptr;
-    channel->name_[0] = '\0';
-    channel->collected_ = false;
     channel->special_ = closed_bit(writer_side) | uncounted_bit;
     channel->references_[reader_side].store(2, sync::relaxed); // kept's, and the caller's
-    channel->lock_.unlock();
+    channel->unlock();
     Channel *first = nullptr;
-    // release: publishes the channel.
+    // release: publishes the channel; acquire: what the first one has published, for who comes second.
     if (kept.compare_exchange_strong(first, channel, sync::acq_rel, sync::acquire))
         return channel;
     channel->release(reader_side);

@@ -170,6 +170,8 @@ private:
     static constexpr uint8_t recorded_bit = 8; // in simulation: never the short way, which tells nothing
     static constexpr uint8_t uncounted_bit = 16;
 
+    static Channel *acquire(Transfer transfer, Elements *elements,
+                            TimerSource *timer) noexcept; // locked; no references yet
     void record(sched::SimEvent event, const sched::Task *by, const sched::Task *peer, int64_t value) const noexcept;
     uint32_t buffered() const noexcept { return elements_ == nullptr ? 0 : elements_->count; }
     Can look_special(Side side, Waiter **peer) noexcept;

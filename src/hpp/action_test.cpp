@@ -2,8 +2,6 @@
 #include "hpp/test_hpp.hpp"
 
 using namespace mc::hpp::testing;
-using csp::action;
-using csp::channel;
 
 // Goal: an action that nobody has used happens at the end of its statement.
 Test(HppAction, happens_when_destroyed) {
@@ -20,10 +18,7 @@ Test(HppAction, happens_once_when_asked) {
     World world;
     channel<int> ch;
     std::vector<int> got;
-    csp::spawn([&, r = --ch] {
-        for (int n = 0; r >> n;)
-            got.push_back(n);
-    });
+    gather(--ch, got);
     {
         const csp::writer<int> w = ++ch;
         cr_assert(w << 1);
@@ -59,10 +54,7 @@ Test(HppAction, does_not_happen_when_an_exception_passes) {
     World world;
     channel<int> ch;
     std::vector<int> got;
-    csp::spawn([&, r = --ch] {
-        for (int n = 0; r >> n;)
-            got.push_back(n);
-    });
+    gather(--ch, got);
     const csp::writer<int> w = ++ch;
     struct SaysGoodbye {
         const csp::writer<int> &w;
@@ -84,10 +76,7 @@ Test(HppAction, moves_and_is_forgotten_when_assigned) {
     World world;
     channel<std::string> ch;
     std::vector<std::string> got;
-    csp::spawn([&, r = --ch] {
-        for (std::string s; r >> s;)
-            got.push_back(s);
-    });
+    gather(--ch, got);
     const csp::writer<std::string> w = ++ch;
     {
         action first = w << std::string("forgotten, and so long that it is allocated");

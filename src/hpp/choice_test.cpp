@@ -2,8 +2,6 @@
 #include "hpp/test_hpp.hpp"
 
 using namespace mc::hpp::testing;
-using csp::action;
-using csp::channel;
 
 // Goal: the number of the action that went, or minus the number of the one whose channel is dead; one happens, no other.
 Test(HppChoice, reports_the_one_that_went) {

@@ -4,10 +4,6 @@
 #include <cmath>
 
 using namespace mc::hpp::testing;
-using csp::channel;
-using csp::reader;
-using csp::writer;
-namespace chan = csp::chan;
 
 namespace {
 

@@ -6,10 +6,6 @@
 #include <set>
 
 using namespace mc::hpp::testing;
-using csp::channel;
-using csp::reader;
-using csp::writer;
-namespace chan = csp::chan;
 
 namespace {
 

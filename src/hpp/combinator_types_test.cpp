@@ -5,10 +5,6 @@
 #include <optional>
 
 using namespace mc::hpp::testing;
-using csp::channel;
-using csp::reader;
-using csp::writer;
-namespace chan = csp::chan;
 
 namespace {
 

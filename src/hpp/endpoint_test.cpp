@@ -2,9 +2,6 @@
 #include "hpp/test_hpp.hpp"
 
 using namespace mc::hpp::testing;
-using csp::channel;
-using csp::reader;
-using csp::writer;
 
 namespace {
 int writers() { return csp__internal__channel_count(0); }

@@ -2,7 +2,6 @@
 #include "hpp/test_hpp.hpp"
 
 using namespace mc::hpp::testing;
-using csp::channel;
 
 namespace {
 

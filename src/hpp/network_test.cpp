@@ -13,10 +13,6 @@
 #include <numeric>
 
 using namespace mc::hpp::testing;
-using csp::channel;
-using csp::reader;
-using csp::writer;
-namespace chan = csp::chan;
 
 namespace {
 

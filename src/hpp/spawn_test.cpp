@@ -4,8 +4,6 @@
 #include <csignal>
 
 using namespace mc::hpp::testing;
-using csp::reader;
-using csp::writer;
 
 // Goal: a spawned callable runs at once, moved in, and is destroyed when it ends.
 Test(HppSpawn, runs_at_once_and_destroys_its_callable) {

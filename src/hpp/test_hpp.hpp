@@ -17,6 +17,13 @@
 
 namespace mc::hpp::testing {
 
+// What the tests use of the headers, by their short names.
+using csp::action;
+using csp::channel;
+using csp::reader;
+using csp::writer;
+namespace chan = csp::chan;
+
 // Both are kept for the comparison, unlike what c_str() of a temporary points to.
 #define expect_text(actual, text, ...) cr_assert_eq(std::string(actual), std::string(text) __VA_OPT__(, ) __VA_ARGS__)
 
@@ -124,6 +131,11 @@ template <class T> std::vector<T> all(const csp::reader<T> &from) {
     for (auto &message : from)
         got.push_back(std::move(message));
     return got;
+}
+
+// A microthread that keeps what comes.
+template <class T> void gather(csp::reader<T> from, std::vector<T> &into) {
+    csp::spawn(csp::chan::sink(std::move(from), [&into](T &message) { into.push_back(std::move(message)); }));
 }
 
 // A producer of these; it ends when they are sent or nobody wants them any more.

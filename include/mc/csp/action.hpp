@@ -410,7 +410,9 @@ struct action_access {
 
 template <class... A> inline constexpr bool all_actions = (std::is_same_v<std::decay_t<A>, action> && ...);
 
-template <class Call, class... A> int choose(Call call, const A &...actions) {
+// The actions of a choice: some in a row,
+template <class Call, class... A, std::enable_if_t<(sizeof...(A) > 0) && all_actions<A...>, int> = 0>
+int choose(Call call, const A &...actions) {
     const void *frame = __builtin_frame_address(0);
     const action *const all[] = {&actions...};
     const csp_chanop arms[] = {action_access::use(actions, frame)...};
@@ -420,7 +422,8 @@ template <class Call, class... A> int choose(Call call, const A &...actions) {
     return result;
 }
 
-template <class Call> int choose_of(Call call, const action *actions, std::size_t n) {
+// or as many as there are in an array, or a container of them.
+template <class Call> int choose(Call call, const action *actions, std::size_t n) {
     constexpr std::size_t few = 16;
     const void *frame = __builtin_frame_address(0);
     if (n > static_cast<std::size_t>(INT32_MAX))
@@ -434,6 +437,15 @@ template <class Call> int choose_of(Call call, const action *actions, std::size_
     if (result > 0)
         action_access::settle(actions[result - 1]);
     return result;
+}
+template <class Call, std::size_t N> int choose(Call call, const action (&actions)[N]) {
+    return choose(call, actions, N);
+}
+template <class Call, std::size_t N> int choose(Call call, const std::array<action, N> &actions) {
+    return choose(call, actions.data(), N);
+}
+template <class Call> int choose(Call call, const std::vector<action> &actions) {
+    return choose(call, actions.data(), actions.size());
 }
 
 struct call_alt {
@@ -476,55 +488,34 @@ template <class... A> std::vector<action> action_list(A &&...actions) {
 }
 
 // Waits until one of the actions can go, and makes it happen: the first in their order (prialt), or the first from a random
-// one on, cyclically (alt). All of them are used by that.
-template <class... A, std::enable_if_t<(sizeof...(A) > 0) && detail::all_actions<A...>, int> = 0>
-int alt(A &&...actions) {
+// one on, cyclically (alt). All of them are used by that. They are given one by one, or as an array, a std::array, a
+// std::vector, or a pointer and their number; so are those of the other forms.
+template <class... A> auto alt(A &&...actions) -> decltype(detail::choose(detail::call_alt{}, actions...)) {
     return detail::choose(detail::call_alt{}, actions...);
 }
-inline int alt(const action *actions, std::size_t n) { return detail::choose_of(detail::call_alt{}, actions, n); }
-template <std::size_t N> int alt(const action (&actions)[N]) { return alt(actions, N); }
-template <std::size_t N> int alt(const std::array<action, N> &actions) { return alt(actions.data(), N); }
-inline int alt(const std::vector<action> &actions) { return alt(actions.data(), actions.size()); }
-
-template <class... A, std::enable_if_t<(sizeof...(A) > 0) && detail::all_actions<A...>, int> = 0>
-int prialt(A &&...actions) {
+template <class... A> auto prialt(A &&...actions) -> decltype(detail::choose(detail::call_prialt{}, actions...)) {
     return detail::choose(detail::call_prialt{}, actions...);
 }
-inline int prialt(const action *actions, std::size_t n) { return detail::choose_of(detail::call_prialt{}, actions, n); }
-template <std::size_t N> int prialt(const action (&actions)[N]) { return prialt(actions, N); }
-template <std::size_t N> int prialt(const std::array<action, N> &actions) { return prialt(actions.data(), N); }
-inline int prialt(const std::vector<action> &actions) { return prialt(actions.data(), actions.size()); }
 
 // The same without waiting: 0 when none could go at once.
-template <class... A, std::enable_if_t<(sizeof...(A) > 0) && detail::all_actions<A...>, int> = 0>
-int try_alt(A &&...actions) {
+template <class... A> auto try_alt(A &&...actions) -> decltype(detail::choose(detail::call_try_alt{}, actions...)) {
     return detail::choose(detail::call_try_alt{}, actions...);
 }
-inline int try_alt(const std::vector<action> &actions) {
-    return detail::choose_of(detail::call_try_alt{}, actions.data(), actions.size());
-}
-template <class... A, std::enable_if_t<(sizeof...(A) > 0) && detail::all_actions<A...>, int> = 0>
-int try_prialt(A &&...actions) {
+template <class... A>
+auto try_prialt(A &&...actions) -> decltype(detail::choose(detail::call_try_prialt{}, actions...)) {
     return detail::choose(detail::call_try_prialt{}, actions...);
-}
-inline int try_prialt(const std::vector<action> &actions) {
-    return detail::choose_of(detail::call_try_prialt{}, actions.data(), actions.size());
 }
 
 // The same with a deadline: MC_E_TIMEDOUT when it has passed and none could go.
-template <class... A, std::enable_if_t<(sizeof...(A) > 0) && detail::all_actions<A...>, int> = 0>
-int alt_until(time_point deadline, A &&...actions) {
+template <class... A>
+auto alt_until(time_point deadline, A &&...actions)
+    -> decltype(detail::choose(detail::call_alt_until{detail::nanoseconds(deadline)}, actions...)) {
     return detail::choose(detail::call_alt_until{detail::nanoseconds(deadline)}, actions...);
 }
-inline int alt_until(time_point deadline, const std::vector<action> &actions) {
-    return detail::choose_of(detail::call_alt_until{detail::nanoseconds(deadline)}, actions.data(), actions.size());
-}
-template <class... A, std::enable_if_t<(sizeof...(A) > 0) && detail::all_actions<A...>, int> = 0>
-int prialt_until(time_point deadline, A &&...actions) {
+template <class... A>
+auto prialt_until(time_point deadline, A &&...actions)
+    -> decltype(detail::choose(detail::call_prialt_until{detail::nanoseconds(deadline)}, actions...)) {
     return detail::choose(detail::call_prialt_until{detail::nanoseconds(deadline)}, actions...);
-}
-inline int prialt_until(time_point deadline, const std::vector<action> &actions) {
-    return detail::choose_of(detail::call_prialt_until{detail::nanoseconds(deadline)}, actions.data(), actions.size());
 }
 
 } // namespace csp

@@ -44,7 +44,6 @@ public:
     cell(const cell &) = delete;
     cell &operator=(const cell &) = delete;
 
-    bool full() const noexcept { return full_; }
     T &operator*() noexcept { return value_; }
     void *room() noexcept { return std::addressof(value_); } // while it is empty
     void filled() noexcept { full_ = true; }                 // something has been constructed in the room
@@ -95,8 +94,72 @@ private:
 #pragma GCC diagnostic pop
 #endif
 
-// What iterators keep their element in. Copies when T can.
-template <class T> using element = std::optional<T>;
+// An input iterator over the messages of a source until that has ended. The element is the iterator's own: it may be moved
+// from. A source is like a pointer, null at the end; it has the handle to read from, and ended() once it is.
+template <class T, class Source> class message_iterator {
+public:
+    using iterator_category = std::input_iterator_tag;
+    using value_type = T;
+    using difference_type = std::ptrdiff_t;
+    using pointer = T *;
+    using reference = T &;
+
+    message_iterator() = default;
+    explicit message_iterator(Source source) : source_(std::move(source)) {
+        if (source_)
+            ++*this;
+    }
+    T &operator*() const { return *element_; }
+    T *operator->() const { return std::addressof(*element_); }
+    // Throws microthread_error when the wait ends before a message comes, or the channel dies.
+    message_iterator &operator++() {
+        cell<T> message;
+        element_.reset();
+        const int result = message.receive(source_.internal_reader());
+        if (result > 0) {
+            element_.emplace(std::move(*message));
+            return *this;
+        }
+        const Source ended = std::exchange(source_, Source());
+        if (result < -1)
+            throw microthread_error("reader failed", result);
+        ended.ended();
+        return *this;
+    }
+    class former {
+    public:
+        explicit former(T &&element) : element_(std::move(element)) {}
+        T &operator*() { return element_; }
+
+    private:
+        T element_;
+    };
+    former operator++(int) {
+        former before(std::move(*element_));
+        ++*this;
+        return before;
+    }
+    friend bool operator==(const message_iterator &a, const message_iterator &b) { return a.source_ == b.source_; }
+    friend bool operator!=(const message_iterator &a, const message_iterator &b) { return !(a == b); }
+
+private:
+    Source source_;
+    mutable std::optional<T> element_;
+};
+
+// A reader as such a source.
+template <class T> class read_source {
+public:
+    read_source() = default;
+    explicit read_source(reader<T> from) : from_(std::move(from)) {}
+    explicit operator bool() const noexcept { return bool(from_); }
+    csp_reader internal_reader() const noexcept { return from_.internal_reader(); }
+    void ended() const noexcept {}
+    friend bool operator==(const read_source &a, const read_source &b) noexcept { return a.from_ == b.from_; }
+
+private:
+    reader<T> from_;
+};
 
 } // namespace detail
 
@@ -257,58 +320,8 @@ public:
         };
     }
 
-    // An input iterator over the messages. The element is the iterator's own: it may be moved from.
-    class iterator {
-    public:
-        using iterator_category = std::input_iterator_tag;
-        using value_type = T;
-        using difference_type = std::ptrdiff_t;
-        using pointer = T *;
-        using reference = T &;
-
-        iterator() = default;
-        explicit iterator(reader source) : source_(std::move(source)) {
-            if (source_)
-                ++*this;
-        }
-        T &operator*() const { return *element_; }
-        T *operator->() const { return std::addressof(*element_); }
-        // Throws microthread_error when the wait ends before a message comes, or the channel dies.
-        iterator &operator++() {
-            detail::cell<T> message;
-            element_.reset();
-            const int result = message.receive(source_.internal_reader());
-            if (result > 0) {
-                element_.emplace(std::move(*message));
-                return *this;
-            }
-            source_ = reader();
-            if (result < -1)
-                throw microthread_error("reader failed", result);
-            return *this;
-        }
-        class former {
-        public:
-            explicit former(T &&element) : element_(std::move(element)) {}
-            T &operator*() { return element_; }
-
-        private:
-            T element_;
-        };
-        former operator++(int) {
-            former before(std::move(*element_));
-            ++*this;
-            return before;
-        }
-        friend bool operator==(const iterator &a, const iterator &b) { return a.source_ == b.source_; }
-        friend bool operator!=(const iterator &a, const iterator &b) { return !(a == b); }
-
-    private:
-        reader source_;
-        mutable detail::element<T> element_;
-    };
-
-    iterator begin() const { return iterator(*this); }
+    using iterator = detail::message_iterator<T, detail::read_source<T>>;
+    iterator begin() const { return iterator(detail::read_source<T>(*this)); }
     iterator end() const { return iterator(); }
 
     csp_reader internal_reader() const noexcept { return handle_; }
@@ -363,16 +376,16 @@ template <class T> void make_channel(writer<T> &w, reader<T> &r) {
 template <class T> reader<T> operator--(writer<T> &w) {
     if (w)
         throw microthread_error("writer is attached to a channel already");
-    channel<T> made;
-    w = ++made;
-    return --made;
+    reader<T> other;
+    make_channel(w, other);
+    return other;
 }
 template <class T> writer<T> operator++(reader<T> &r) {
     if (r)
         throw microthread_error("reader is attached to a channel already");
-    channel<T> made;
-    r = --made;
-    return ++made;
+    writer<T> other;
+    make_channel(other, r);
+    return other;
 }
 
 // A channel that holds up to `capacity` messages (at most MC_CHAN_CAPACITY_MAX; 0 is rendezvous) of a trivially copyable type

@@ -16,8 +16,6 @@ namespace csp {
 namespace detail {
 
 template <class T> class RingBuffer {
-    template <class Buffer, class Value> class basic_iterator;
-
 public:
     using value_type = T;
     static constexpr std::size_t npos = static_cast<std::size_t>(-1);
@@ -102,61 +100,58 @@ public:
             pop();
     }
 
-    using iterator = basic_iterator<const RingBuffer, T>;
-    iterator begin() const noexcept { return iterator(this, 0); }
-    iterator end() const noexcept { return iterator(this, count_); }
-
-private:
-    template <class Buffer, class Value> class basic_iterator {
+    class iterator {
     public:
         using iterator_category = std::random_access_iterator_tag;
         using value_type = T;
         using difference_type = std::ptrdiff_t;
-        using pointer = Value *;
-        using reference = Value &;
+        using pointer = T *;
+        using reference = T &;
 
-        basic_iterator() = default;
+        iterator() = default;
         reference operator*() const { return (*buffer_)[static_cast<std::size_t>(index_)]; }
         pointer operator->() const { return std::addressof(**this); }
         reference operator[](difference_type n) const { return *(*this + n); }
-        basic_iterator &operator++() { return *this += 1; }
-        basic_iterator &operator--() { return *this -= 1; }
-        basic_iterator operator++(int) {
-            basic_iterator before = *this;
+        iterator &operator++() { return *this += 1; }
+        iterator &operator--() { return *this -= 1; }
+        iterator operator++(int) {
+            iterator before = *this;
             ++*this;
             return before;
         }
-        basic_iterator operator--(int) {
-            basic_iterator before = *this;
+        iterator operator--(int) {
+            iterator before = *this;
             --*this;
             return before;
         }
-        basic_iterator &operator+=(difference_type n) {
+        iterator &operator+=(difference_type n) {
             index_ += n;
             return *this;
         }
-        basic_iterator &operator-=(difference_type n) { return *this += -n; }
-        friend basic_iterator operator+(basic_iterator i, difference_type n) { return i += n; }
-        friend basic_iterator operator+(difference_type n, basic_iterator i) { return i += n; }
-        friend basic_iterator operator-(basic_iterator i, difference_type n) { return i -= n; }
-        friend difference_type operator-(const basic_iterator &a, const basic_iterator &b) {
-            return a.index_ - b.index_;
-        }
-        friend bool operator==(const basic_iterator &a, const basic_iterator &b) { return a.index_ == b.index_; }
-        friend bool operator!=(const basic_iterator &a, const basic_iterator &b) { return a.index_ != b.index_; }
-        friend bool operator<(const basic_iterator &a, const basic_iterator &b) { return a.index_ < b.index_; }
-        friend bool operator>(const basic_iterator &a, const basic_iterator &b) { return a.index_ > b.index_; }
-        friend bool operator<=(const basic_iterator &a, const basic_iterator &b) { return a.index_ <= b.index_; }
-        friend bool operator>=(const basic_iterator &a, const basic_iterator &b) { return a.index_ >= b.index_; }
+        iterator &operator-=(difference_type n) { return *this += -n; }
+        friend iterator operator+(iterator i, difference_type n) { return i += n; }
+        friend iterator operator+(difference_type n, iterator i) { return i += n; }
+        friend iterator operator-(iterator i, difference_type n) { return i -= n; }
+        friend difference_type operator-(const iterator &a, const iterator &b) { return a.index_ - b.index_; }
+        friend bool operator==(const iterator &a, const iterator &b) { return a.index_ == b.index_; }
+        friend bool operator!=(const iterator &a, const iterator &b) { return a.index_ != b.index_; }
+        friend bool operator<(const iterator &a, const iterator &b) { return a.index_ < b.index_; }
+        friend bool operator>(const iterator &a, const iterator &b) { return a.index_ > b.index_; }
+        friend bool operator<=(const iterator &a, const iterator &b) { return a.index_ <= b.index_; }
+        friend bool operator>=(const iterator &a, const iterator &b) { return a.index_ >= b.index_; }
 
     private:
         friend class RingBuffer;
-        basic_iterator(Buffer *buffer, std::size_t index)
+        iterator(const RingBuffer *buffer, std::size_t index)
             : buffer_(buffer), index_(static_cast<difference_type>(index)) {}
-        Buffer *buffer_ = nullptr;
+        const RingBuffer *buffer_ = nullptr;
         difference_type index_ = 0;
     };
 
+    iterator begin() const noexcept { return iterator(this, 0); }
+    iterator end() const noexcept { return iterator(this, count_); }
+
+private:
     std::size_t capacity_;
     std::size_t size_ = 0; // slots: 0 or a power of two
     std::size_t front_ = 0;

@@ -175,57 +175,37 @@ template <class T, class F> channel<T> spawn_filter(F &&f) {
     return channel<T>(++in, --out);
 }
 
+template <class T> class range;
+
+namespace detail {
+
+// A range as the source of an iterator: its exception comes behind its last message.
+template <class T> class range_source {
+public:
+    range_source() = default;
+    explicit range_source(const range<T> *from) : from_(from) {}
+    explicit operator bool() const noexcept { return from_ != nullptr && from_->source(); }
+    csp_reader internal_reader() const noexcept { return from_->source().internal_reader(); }
+    void ended() const { join(from_->except()); }
+    friend bool operator==(const range_source &a, const range_source &b) noexcept {
+        return bool(a) == bool(b) && (!a || a.from_ == b.from_);
+    }
+
+private:
+    const range<T> *from_ = nullptr;
+};
+
+} // namespace detail
+
 // The messages of a producer, and at their end its exception, which the iteration throws.
 template <class T> class range {
 public:
-    class iterator {
-    public:
-        using iterator_category = std::input_iterator_tag;
-        using value_type = T;
-        using difference_type = std::ptrdiff_t;
-        using pointer = T *;
-        using reference = T &;
-
-        iterator() = default;
-        explicit iterator(const range *source) : source_(source) {
-            if (source_->source())
-                ++*this;
-            else
-                source_ = nullptr;
-        }
-        T &operator*() const { return *element_; }
-        T *operator->() const { return std::addressof(*element_); }
-        iterator &operator++() {
-            detail::cell<T> message;
-            element_.reset();
-            const int result = message.receive(source_->source().internal_reader());
-            if (result > 0) {
-                element_.emplace(std::move(*message));
-                return *this;
-            }
-            const range *ended = std::exchange(source_, nullptr);
-            if (result < -1)
-                throw microthread_error("reader failed", result);
-            join(ended->except());
-            return *this;
-        }
-        typename csp::reader<T>::iterator::former operator++(int) {
-            typename csp::reader<T>::iterator::former before(std::move(*element_));
-            ++*this;
-            return before;
-        }
-        friend bool operator==(const iterator &a, const iterator &b) { return a.source_ == b.source_; }
-        friend bool operator!=(const iterator &a, const iterator &b) { return !(a == b); }
-
-    private:
-        const range *source_ = nullptr;
-        mutable detail::element<T> element_;
-    };
+    using iterator = detail::message_iterator<T, detail::range_source<T>>;
 
     range(reader<T> source, reader<std::exception_ptr> except) noexcept
         : source_(std::move(source)), except_(std::move(except)) {}
 
-    iterator begin() const { return iterator(this); }
+    iterator begin() const { return iterator(detail::range_source<T>(this)); }
     iterator end() const { return iterator(); }
 
     const reader<T> &source() const noexcept { return source_; }
