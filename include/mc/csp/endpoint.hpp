@@ -31,6 +31,24 @@ template <class T = poke_t> class channel;
 
 namespace detail {
 
+// A reference to an end of a channel, or none.
+template <class Handle, Handle (*add_reference)(Handle), void (*release)(Handle)> class counted {
+public:
+    counted() noexcept = default;
+    explicit counted(Handle handle) noexcept : handle_(handle) {} // takes the reference over
+    counted(const counted &other) noexcept : handle_(add_reference(other.handle_)) {}
+    counted(counted &&other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+    ~counted() { release(handle_); }
+    counted &operator=(counted other) noexcept {
+        std::swap(handle_, other.handle_);
+        return *this;
+    }
+    Handle get() const noexcept { return handle_; }
+
+private:
+    Handle handle_ = nullptr;
+};
+
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized" // gcc does not see that full_ says whether there is a value
@@ -172,52 +190,37 @@ public:
 
     // Takes over a reference to an end of a channel whose messages are T's: one that this header made, or one of elements
     // (mc_chan_writer) when T is trivially copyable and of that size.
-    static writer adopt(csp_writer handle) noexcept {
-        writer adopted;
-        adopted.handle_ = handle;
-        return adopted;
-    }
+    static writer adopt(csp_writer handle) noexcept { return writer(handle); }
     // Of a channel whose reader is dead.
     static writer dead();
 
     writer() noexcept = default;
-    writer(const writer &other) noexcept : handle_(csp_writer_addref(other.handle_)) {}
-    writer(writer &&other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
-    ~writer() { csp_writer_release(handle_); }
-    writer &operator=(const writer &other) noexcept {
-        writer copy(other);
-        swap(copy);
-        return *this;
-    }
-    writer &operator=(writer &&other) noexcept {
-        writer taken(std::move(other));
-        swap(taken);
-        return *this;
-    }
     void swap(writer &other) noexcept { std::swap(handle_, other.handle_); }
     friend void swap(writer &a, writer &b) noexcept { a.swap(b); }
 
-    friend bool operator==(const writer &a, const writer &b) noexcept { return a.handle_ == b.handle_; }
-    friend bool operator!=(const writer &a, const writer &b) noexcept { return a.handle_ != b.handle_; }
-    explicit operator bool() const noexcept { return handle_ != nullptr; }
+    friend bool operator==(const writer &a, const writer &b) noexcept { return a.handle_.get() == b.handle_.get(); }
+    friend bool operator!=(const writer &a, const writer &b) noexcept { return !(a == b); }
+    explicit operator bool() const noexcept { return handle_.get() != nullptr; }
 
     // For logs and reports: 31 bytes of it are kept.
-    void descr(const char *text) const noexcept { csp_chdescr(handle_, text); }
+    void descr(const char *text) const noexcept { csp_chdescr(handle_.get(), text); }
 
     // Sends a copy, or what is moved in.
-    action operator<<(const T &message) const { return detail::action_access::send<T>(handle_, message); }
-    action operator<<(T &&message) const { return detail::action_access::send<T>(handle_, std::move(message)); }
+    action operator<<(const T &message) const { return detail::action_access::send<T>(handle_.get(), message); }
+    action operator<<(T &&message) const { return detail::action_access::send<T>(handle_.get(), std::move(message)); }
     // Sends from where the message is: it has been moved from when the action has gone, and not otherwise.
     action operator<<(std::reference_wrapper<T> message) const noexcept {
-        return detail::action_access::send_from<T>(handle_, message.get());
+        return detail::action_access::send_from<T>(handle_.get(), message.get());
     }
     // Waits for the death of the reader.
-    action operator~() const noexcept { return detail::action_access::wait_for(csp_wait_dead(handle_)); }
+    action operator~() const noexcept { return detail::action_access::wait_for(csp_wait_dead(handle_.get())); }
 
-    csp_writer internal_writer() const noexcept { return handle_; }
+    csp_writer internal_writer() const noexcept { return handle_.get(); }
 
 private:
-    csp_writer handle_ = nullptr;
+    explicit writer(csp_writer handle) noexcept : handle_(handle) {}
+
+    detail::counted<csp_writer, csp_writer_addref, csp_writer_release> handle_;
 };
 
 template <class T> class reader {
@@ -228,69 +231,52 @@ public:
     using message_type = T;
 
     // As writer::adopt.
-    static reader adopt(csp_reader handle) noexcept {
-        reader adopted;
-        adopted.handle_ = handle;
-        return adopted;
-    }
+    static reader adopt(csp_reader handle) noexcept { return reader(handle); }
     // Of a channel whose writer is dead.
     static reader dead();
 
     reader() noexcept = default;
-    reader(const reader &other) noexcept : handle_(csp_reader_addref(other.handle_)) {}
-    reader(reader &&other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
-    ~reader() { csp_reader_release(handle_); }
-    reader &operator=(const reader &other) noexcept {
-        reader copy(other);
-        swap(copy);
-        return *this;
-    }
-    reader &operator=(reader &&other) noexcept {
-        reader taken(std::move(other));
-        swap(taken);
-        return *this;
-    }
     void swap(reader &other) noexcept { std::swap(handle_, other.handle_); }
     friend void swap(reader &a, reader &b) noexcept { a.swap(b); }
 
-    friend bool operator==(const reader &a, const reader &b) noexcept { return a.handle_ == b.handle_; }
-    friend bool operator!=(const reader &a, const reader &b) noexcept { return a.handle_ != b.handle_; }
-    explicit operator bool() const noexcept { return handle_ != nullptr; }
+    friend bool operator==(const reader &a, const reader &b) noexcept { return a.handle_.get() == b.handle_.get(); }
+    friend bool operator!=(const reader &a, const reader &b) noexcept { return !(a == b); }
+    explicit operator bool() const noexcept { return handle_.get() != nullptr; }
 
-    void descr(const char *text) const noexcept { csp_chdescr(handle_, text); }
+    void descr(const char *text) const noexcept { csp_chdescr(handle_.get(), text); }
 
     // Receives into a variable: a T, or what a T can be assigned to.
     template <class U,
               std::enable_if_t<std::is_assignable_v<U &, T &&> && std::is_same_v<U, std::remove_cv_t<U>>, int> = 0>
     action operator>>(U &variable) const {
         if constexpr (std::is_same_v<T, U>)
-            return detail::action_access::receive_into<T>(handle_, std::addressof(variable));
+            return detail::action_access::receive_into<T>(handle_.get(), std::addressof(variable));
         else
-            return detail::action_access::receive_converted<T, U>(handle_, variable);
+            return detail::action_access::receive_converted<T, U>(handle_.get(), variable);
     }
     // The same by pointer; null discards the message.
     template <class U,
               std::enable_if_t<std::is_same_v<T, U> && (std::is_move_assignable_v<T> || detail::is_plain<T>), int> = 0>
     action operator>>(U *variable) const noexcept {
-        return detail::action_access::receive_into<T>(handle_, variable);
+        return detail::action_access::receive_into<T>(handle_.get(), variable);
     }
     // Constructs the message in room for a T; null discards it.
     template <class U, std::enable_if_t<std::is_void_v<U> && !std::is_assignable_v<void *&, T &&>, int> = 0>
     action operator>>(U *room) const noexcept {
-        return detail::action_access::receive_new<T>(handle_, room);
+        return detail::action_access::receive_new<T>(handle_.get(), room);
     }
     action operator>>(std::nullptr_t) const noexcept {
-        return detail::action_access::receive_into<T>(handle_, nullptr);
+        return detail::action_access::receive_into<T>(handle_.get(), nullptr);
     }
     // Waits for the death of the writer (and, of a buffer, until it is empty).
-    action operator~() const noexcept { return detail::action_access::wait_for(csp_wait_dead(handle_)); }
+    action operator~() const noexcept { return detail::action_access::wait_for(csp_wait_dead(handle_.get())); }
 
     // Receives one message and returns it; throws microthread_error when none comes.
     T read() const {
-        if (handle_ == nullptr)
+        if (!*this)
             throw microthread_error("reader exhausted");
         detail::cell<T> message;
-        const int result = message.receive(handle_);
+        const int result = message.receive(handle_.get());
         if (result > 0)
             return std::move(*message);
         if (result == -1)
@@ -305,8 +291,8 @@ public:
             const writer<U> sink = std::move(out);
             detail::cell<T> message;
             while (source && sink &&
-                   prialt(~sink,
-                          detail::action_access::receive_new<T>(source.handle_, message.room(), message.made())) > 0) {
+                   prialt(~sink, detail::action_access::receive_new<T>(source.internal_reader(), message.room(),
+                                                                       message.made())) > 0) {
                 if (!message.arrived())
                     continue;
                 if constexpr (std::is_same_v<T, U>) {
@@ -324,10 +310,12 @@ public:
     iterator begin() const { return iterator(detail::read_source<T>(*this)); }
     iterator end() const { return iterator(); }
 
-    csp_reader internal_reader() const noexcept { return handle_; }
+    csp_reader internal_reader() const noexcept { return handle_.get(); }
 
 private:
-    csp_reader handle_ = nullptr;
+    explicit reader(csp_reader handle) noexcept : handle_(handle) {}
+
+    detail::counted<csp_reader, csp_reader_addref, csp_reader_release> handle_;
 };
 
 template <class T> class channel {
