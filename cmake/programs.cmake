@@ -12,6 +12,10 @@ function(mcrt_add_example name directory)
     set_target_properties(example_${name} PROPERTIES
         OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/${directory} CXX_STANDARD 17)
     target_link_libraries(example_${name} PRIVATE mcrt_shared mcrt_flags)
+    # Nothing runs them there, and they take minutes to compile: by name alone.
+    if(MC_SANITIZE OR MC_VALGRIND)
+        set_target_properties(example_${name} PROPERTIES EXCLUDE_FROM_ALL TRUE)
+    endif()
 endfunction()
 
 file(GLOB examples CONFIGURE_DEPENDS LIST_DIRECTORIES true ${CMAKE_SOURCE_DIR}/examples/*)

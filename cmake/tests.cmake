@@ -27,7 +27,9 @@ set(memcheck "")
 if(MC_VALGRIND)
     find_program(VALGRIND valgrind REQUIRED)
     set(memcheck ${VALGRIND} -q --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite
-        --trace-children=no --child-silent-after-fork=no --suppressions=${CMAKE_SOURCE_DIR}/cmake/valgrind.supp)
+        --trace-children=no --child-silent-after-fork=no
+        --soname-synonyms=somalloc=nouserintercepts # a test's own operator new is the one that is called
+        --suppressions=${CMAKE_SOURCE_DIR}/cmake/valgrind.supp)
 endif()
 
 set(sanitizer_env
