@@ -5,6 +5,7 @@
 #include "csp/timer_source.hpp"
 #include "sched/report.hpp"
 #include "sched/runtime.hpp"
+#include "sched/runtimes.hpp"
 
 #include <cstring>
 #include <new>
@@ -230,24 +231,37 @@ void Channel::drained(Waiters &woken) noexcept {
         claim_dead(woken);
 }
 
-// Gives the lock back, then does what must be done without it: wakes, drops what nobody will receive, stops the timer.
+// The timer of a channel whose reading end has just closed ends, and its hold of the writing end with it. True: it was armed.
+bool Channel::stop_timer() noexcept {
+    if (timer_ == nullptr || released(writer_side) || !timer_->stop())
+        return false;
+    mark_closed(writer_side); // those whom that concerns have been claimed with the reading end's close
+    references_[writer_side].store(0, sync::relaxed);
+    return true;
+}
+
+// Gives the lock back, and does what must be done without it: wakes, drops what nobody will receive.
 void Channel::finish_close(Side side, Waiters &woken) noexcept {
+    const bool read_no_more = elements_ != nullptr && closed(reader_side);
+    if (read_no_more && (special_ & recorded_bit) != 0) [[unlikely]]
+        sched::simulator()->channel_gone(this, elements_->count, elements_->drop != nullptr);
     Elements dropped;
-    if (elements_ != nullptr && closed(reader_side)) {
+    if (read_no_more && timer_ == nullptr)
         dropped = take_elements(*elements_);
-        if ((special_ & recorded_bit) != 0) [[unlikely]]
-            sched::simulator()->channel_gone(this, dropped.count, dropped.drop != nullptr);
+    const bool stopped = side == reader_side && stop_timer();
+    if (woken.empty() && dropped.count == 0 && dropped.slots == nullptr) {
+        unlock_and_collect();
+    } else {
+        pin();
+        lock_.unlock();
+        wake_dead(woken); // before drop, which may wait for one of them
+        drop_elements(dropped);
+        lock_.lock();
+        unpin();
+        unlock_and_collect();
     }
-    TimerSource *timer = side == reader_side ? timer_ : nullptr;
-    pin(); // until the timer has been told
-    lock_.unlock();
-    wake_dead(woken); // before drop, which may wait for one of them
-    drop_elements(dropped);
-    if (timer != nullptr)
-        timer->reader_closed();
-    lock_.lock();
-    unpin();
-    unlock_and_collect();
+    if (stopped)
+        sched::timer_was_cancelled();
 }
 
 bool Channel::collectable() const noexcept {
@@ -272,8 +286,10 @@ void Channel::unlock_and_collect_garbage() noexcept {
         (void)retire_handle(this);
     const bool reusable = generation.load(sync::relaxed) != base::last_generation;
     lock_.unlock();
-    free_elements(elements);
-    base::destroy(timer);
+    if (timer != nullptr)
+        base::destroy(timer); // which has the elements
+    else
+        free_elements(elements);
     if (reusable)
         channel_slab().release(this);
 }

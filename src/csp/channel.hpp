@@ -72,7 +72,7 @@ public:
     enum class Can : uint32_t { wait, meet, buffer, dead };
 
     // A csp channel, or one of elements, or a timer's. Each end has one reference. Null without memory; otherwise it
-    // owns elements and timer.
+    // owns elements and timer (a timer brings its elements, and has the writing end).
     static Channel *create(Transfer transfer, Elements *elements, TimerSource *timer) noexcept;
 
     // A new reference to the reader of the one channel that is dead from the start, made at the first call. It is nobody's
@@ -183,6 +183,7 @@ private:
     void claim_dead(Waiters &woken) noexcept;
     void unlock_and_collect_garbage() noexcept;
     bool collectable() const noexcept;
+    bool stop_timer() noexcept;
     void finish_close(Side side, Waiters &woken) noexcept;
     void leave_behind() noexcept;
 
@@ -192,7 +193,7 @@ private:
     sync::atomic<uint32_t> references_[2] = {sync::atomic<uint32_t>(0), sync::atomic<uint32_t>(0)}; // any thread
     // immutable while it lives
     Transfer transfer_ = nullptr;
-    Elements *elements_ = nullptr; // owned: freed with the channel
+    Elements *elements_ = nullptr; // owned: freed with the channel; a timer's channel: the timer's
     TimerSource *timer_ = nullptr; // owned, likewise
     // guarded by lock_
     Waiters waiters_[2];

@@ -1,9 +1,7 @@
 #include "csp/timer_source.hpp"
 
 #include "base/alloc.hpp"
-#include "csp/elements.hpp"
 #include "sched/runtime.hpp"
-#include "sched/runtimes.hpp"
 
 #include <cstring>
 
@@ -12,12 +10,10 @@ namespace mc::csp {
 const sched::Timer::Action TimerSource::action_{nullptr, TimerSource::fire};
 
 Channel *TimerSource::create(sched::Executor &executor, int64_t first_ns, int64_t period_ns) noexcept {
-    Elements *elements = make_elements(sizeof(int64_t), 1, nullptr, nullptr);
-    auto *source = elements == nullptr ? nullptr : base::create<TimerSource>(period_ns);
-    Channel *channel = source == nullptr ? nullptr : Channel::create(nullptr, elements, source);
+    auto *source = base::create<TimerSource>(period_ns);
+    Channel *channel = source == nullptr ? nullptr : Channel::create(nullptr, &source->elements_, source);
     if (channel == nullptr) {
         base::destroy(source);
-        free_elements(elements);
         return nullptr;
     }
     source->channel_ = channel;
@@ -64,19 +60,7 @@ void TimerSource::deliver(int64_t now_ns) noexcept {
         sched::wake(task, peer->claim);
     }
     if (!again)
-        end();
+        channel.release(writer_side); // and this with it, perhaps
 }
-
-void TimerSource::reader_closed() noexcept {
-    const bool armed = deadline_ns != INT64_MAX;
-    if (armed && !sched::TimerHeap::cancel(*this))
-        return; // it is firing, and will find the reader closed
-    if (armed)
-        sched::timer_was_cancelled();
-    end();
-}
-
-// The channel, and this with it, may be gone afterwards.
-void TimerSource::end() noexcept { channel_->release(writer_side); }
 
 } // namespace mc::csp

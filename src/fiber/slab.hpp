@@ -39,6 +39,7 @@ struct Slab : SlabOwners {
     // Guarded by the class's lock.
     Slab *hotter = nullptr; // in the class's list of slabs that have a stack to hand out
     Slab *colder = nullptr;
+    int64_t released_ns = 0; // when a stack was released into it last
     char *memory = nullptr; // base
     uint64_t canaries = 0;  // bit i: stack i has no guard but a canary
     uint8_t capacity = 0;

@@ -91,6 +91,13 @@ uint64_t stack_high_water(const Stack &stack);
 // Gives back to the system all that is free in the pool (not what StackCaches hold).
 void stack_trim();
 
+// How long memory past what the pool keeps for good stays with stacks that nobody uses.
+constexpr int64_t kStackDecayNs = 1'000'000'000;
+
+// Gives back some of what has been unused for so long. Returns when there is more to do, at now_ns or later (INT64_MAX: not
+// before further stacks are released). Any thread that has nothing better to do; takes microseconds a slab, of a few.
+int64_t stack_trim_aged(int64_t now_ns);
+
 // Around a fork: takes this room's locks, so that the child finds whole what they guard; gives them back, in both
 // processes.
 void before_fork();

@@ -50,6 +50,13 @@ void touch(const Stack &stack, uint64_t bytes) {
         const_cast<volatile char *>(stack.end())[-static_cast<int64_t>(at)] = 1;
 }
 
+// As if the decay had passed, for one that has time.
+void let_decay() {
+    const int64_t later = sync::now_ns() + kStackDecayNs;
+    while (stack_trim_aged(later) <= later) {
+    }
+}
+
 // The same order on every run.
 void shuffle(std::vector<Stack> &stacks) {
     uint64_t state = 1;
@@ -84,7 +91,8 @@ Test(StackMemory, one_page_for_a_parked_fiber) {
         fiber->resume(here);
 }
 
-// Goal: after many stacks were used and released, their memory goes back: most by itself, the rest on request.
+// Goal: after many stacks were used and released, their memory stays for the decay, then goes back: most by itself, the rest
+// on request.
 Test(StackMemory, given_back) {
     if (!kPlain)
         cr_skip_test("checkers keep memory of their own");
@@ -98,10 +106,15 @@ Test(StackMemory, given_back) {
             shuffle(stacks);
         for (const Stack &stack : stacks)
             stack_release(stack);
-        // 256 default stacks may stay warm, and a quarter more before it is worth a system call; records, page tables.
-        cr_assert_lt(resident_pages(), before + 330 * 3 + 500);
-        cr_assert_leq(stack_counters().pooled_warm, 320u);
-        cr_assert_leq(stack_counters().slabs, in_order ? 6u : 20u);
+        cr_assert_eq(stack_counters().pooled_warm, 20'000u);
+        cr_assert_gt(stack_trim_aged(sync::now_ns()), sync::now_ns());
+        cr_assert_eq(stack_counters().pooled_warm, 20'000u);
+        let_decay();
+        cr_assert_eq(stack_trim_aged(sync::now_ns() + 2 * kStackDecayNs), INT64_MAX);
+        // 256 default stacks may stay warm, and the slab that would leave fewer; records, page tables.
+        cr_assert_lt(resident_pages(), before + 320 * 3 + 500);
+        cr_assert_leq(stack_counters().pooled_warm, 256u + 64);
+        cr_assert_leq(stack_counters().slabs, 6u);
         stack_trim();
         cr_assert_lt(resident_pages(), before + 500);
         cr_assert_eq(stack_counters().slabs, 0u);
@@ -148,7 +161,8 @@ Test(StackMemory, given_back_every_time) {
             touch(stack, 4096);
             stack_release(stack);
         }
-        cr_assert_leq(stack_counters().pooled_warm, 400u, "round %d", round); // 256 are kept, and a quarter more
+        let_decay();
+        cr_assert_leq(stack_counters().pooled_warm, 256u, "round %d", round);
         if (round == 1)
             stack_trim(); // now no slab has warm ones
         stacks = acquire_many(stacks.size() - static_cast<std::size_t>(round) * 500, 8192);

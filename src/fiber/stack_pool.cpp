@@ -27,6 +27,13 @@ struct Pool {
 };
 Pool pools[kStackClasses];
 
+// When something is to be given back; INT64_MAX: nothing is. Set under the lock of a class that has become too warm, if
+// nobody has done so before; reset by stack_trim_aged before it takes those locks, so that one of the two sees the other.
+// relaxed: the locks order it.
+sync::atomic<int64_t> trim_due_ns{INT64_MAX};
+constexpr uint32_t slabs_at_a_time = 16;   // of one that has nothing better to do
+constexpr uint32_t slabs_a_release = 2;    // more than a batch of released stacks fills
+
 // How many free stacks may keep their memory: 256 or 16 MiB, or an eighth of those in use, lest a server whose number
 // of connections swings a little pays a page fault for each.
 uint64_t kept_stacks(const Pool &pool, uint32_t size_class) {
@@ -236,8 +243,9 @@ void unmap_all(Pool &pool, Slab *doomed) {
     }
 }
 
-void push(Pool &pool, const Stack &stack) {
+void push(Pool &pool, const Stack &stack, int64_t now_ns) {
     auto &slab = *static_cast<Slab *>(stack.slab);
+    slab.released_ns = now_ns;
     MC_INVARIANT(slab.free < slab.carved, stack.index);
     slab.order[slab.free++] = static_cast<uint8_t>(stack.index);
     ++pool.free;
@@ -246,48 +254,80 @@ void push(Pool &pool, const Stack &stack) {
         heat(pool, slab);
 }
 
-// The coldest slab that has warm stacks, hidden from everybody until trim_end. Null: none.
-Slab *trim_begin(Pool &pool, uint8_t *upto) {
+Slab *coldest_warm_slab(Pool &pool) {
     Slab *slab = pool.coldest_warm;
     while (slab != nullptr && slab->free == slab->cold)
         slab = slab->hotter;
     pool.coldest_warm = slab;
-    if (slab == nullptr)
-        return nullptr;
-    unlist(pool, *slab);
-    slab->trimming = true;
-    *upto = slab->free;
-    pool.warm -= slab->free - slab->cold;
     return slab;
 }
 
-// Those released meanwhile lie on top of the ones given back. True: the slab is detached and to be unmapped.
-bool trim_end(Pool &pool, Slab &slab, uint8_t upto, uint64_t keep) {
+// Hidden from everybody until trim_end.
+void trim_begin(Pool &pool, Slab &slab, uint8_t *upto) {
+    unlist(pool, slab);
+    slab.trimming = true;
+    *upto = slab.free;
+    pool.warm -= slab.free - slab.cold;
+}
+
+// Those released meanwhile lie on top of the ones given back.
+void trim_end(Pool &pool, Slab &slab, uint8_t upto) {
     slab.trimming = false;
     slab.cold = upto;
     slab.free == upto ? list_coldest(pool, slab) : heat(pool, slab);
+}
+
+// Its memory is to go: it leaves the pool when no stack of it is in use, and enough others are free.
+bool detach_if_unused(Pool &pool, Slab &slab, uint64_t keep) {
     if (!slab.wholly_free() || pool.free - slab.free < keep)
         return false;
     detach(pool, slab);
     return true;
 }
 
-// Until no more than `keep` are warm.
-void trim(Pool &pool, uint64_t keep) {
-    for (;;) {
-        pool.lock.lock();
-        uint8_t upto = 0;
-        Slab *slab = pool.warm > keep ? trim_begin(pool, &upto) : nullptr;
+// One slab's memory goes, the coldest's. False: no more than `keep` are warm, or it was used after released_by; *due is when
+// it will be, INT64_MAX for the former.
+bool trim_one(Pool &pool, uint64_t keep, int64_t released_by, int64_t *due) {
+    uint8_t upto = 0;
+    pool.lock.lock();
+    Slab *slab = pool.warm > keep ? coldest_warm_slab(pool) : nullptr;
+    if (slab == nullptr || slab->released_ns > released_by) {
+        *due = slab == nullptr ? INT64_MAX : slab->released_ns + kStackDecayNs;
         pool.lock.unlock();
-        if (slab == nullptr)
-            return;
+        return false;
+    }
+    bool doomed = detach_if_unused(pool, *slab, keep);
+    if (!doomed) {
+        trim_begin(pool, *slab, &upto);
+        pool.lock.unlock();
         give_back(*slab, slab->cold, upto); // nobody changes these while it is hidden
         pool.lock.lock();
-        const bool doomed = trim_end(pool, *slab, upto, keep);
-        pool.lock.unlock();
-        if (doomed)
-            unmap(pool, *slab);
+        trim_end(pool, *slab, upto);
+        doomed = detach_if_unused(pool, *slab, keep);
     }
+    pool.lock.unlock();
+    if (doomed)
+        unmap(pool, *slab);
+    return true;
+}
+
+// At most so many slabs. False: there are no more, see trim_one.
+bool trim(Pool &pool, uint64_t keep, int64_t released_by, uint32_t most, int64_t *due) {
+    for (; most != 0; --most)
+        if (!trim_one(pool, keep, released_by, due))
+            return false;
+    return true;
+}
+
+// Under a class's lock, which has become too warm.
+void want_trim(int64_t now_ns) {
+    if (trim_due_ns.load(sync::relaxed) == INT64_MAX)
+        trim_due_ns.store(now_ns + kStackDecayNs, sync::relaxed);
+}
+
+uint64_t kept_now(Pool &pool, uint32_t size_class) {
+    sync::lock_guard guard(pool.lock);
+    return kept_stacks(pool, size_class);
 }
 
 } // namespace
@@ -318,23 +358,36 @@ uint32_t pool_take(uint32_t size_class, uint32_t want, Stack *out) {
 
 void pool_give(uint32_t size_class, const Stack *stacks, uint32_t count) {
     Pool &pool = pools[size_class];
-    Slab *doomed = nullptr;
+    const int64_t now = sync::now_ns();
     pool.lock.lock();
-    for (uint32_t i = 0; i != count; ++i) {
-        push(pool, stacks[i]);
-        auto &slab = *static_cast<Slab *>(stacks[i].slab);
-        if (!slab.trimming && slab.wholly_free() && pool.free - slab.free >= kept_stacks(pool, size_class)) {
-            detach(pool, slab);
-            slab.colder = doomed;
-            doomed = &slab;
-        }
-    }
+    for (uint32_t i = 0; i != count; ++i)
+        push(pool, stacks[i], now);
     const uint64_t keep = kept_stacks(pool, size_class);
-    const bool too_warm = pool.warm > keep + keep / 4;
-    pool.lock.unlock();
-    unmap_all(pool, doomed);
+    const bool too_warm = pool.warm > keep;
     if (too_warm)
-        trim(pool, keep);
+        want_trim(now);
+    pool.lock.unlock();
+    int64_t due = 0;
+    if (too_warm && trim_due_ns.load(sync::relaxed) <= now)
+        (void)trim(pool, keep, now - kStackDecayNs, slabs_a_release, &due);
+}
+
+int64_t stack_trim_aged(int64_t now_ns) {
+    int64_t seen = trim_due_ns.load(sync::relaxed);
+    if (seen > now_ns)
+        return seen;
+    trim_due_ns.store(INT64_MAX, sync::relaxed);
+    int64_t next = INT64_MAX;
+    for (uint32_t size_class = 0; size_class != kStackClasses; ++size_class) {
+        Pool &pool = pools[size_class];
+        int64_t due = 0;
+        const bool more = trim(pool, kept_now(pool, size_class), now_ns - kStackDecayNs, slabs_at_a_time, &due);
+        next = std::min(next, more ? now_ns : due);
+    }
+    seen = trim_due_ns.load(sync::relaxed);
+    while (next < seen && !trim_due_ns.compare_exchange_weak(seen, next, sync::relaxed, sync::relaxed)) {
+    }
+    return std::min(next, seen);
 }
 
 void stack_trim() {
@@ -352,7 +405,8 @@ void stack_trim() {
         }
         pool.lock.unlock();
         unmap_all(pool, doomed);
-        trim(pool, 0);
+        int64_t due = 0;
+        (void)trim(pool, 0, INT64_MAX, UINT32_MAX, &due);
     }
 }
 

@@ -2,10 +2,16 @@
 //
 // Who calls: any thread, in batches where it can: each call takes the class's lock once.
 //
-// Memory goes back by itself. A part may keep kept_stacks() free stacks whose memory it holds, "warm" ones. Past that
+// Memory goes back by itself. A part may keep kept_stacks() free stacks whose memory it holds, "warm" ones, for good. Of
+// those past that, the slabs into which nothing was released for kStackDecayNs lose it, the longest unused first:
 //  - a slab with no stack in use is unmapped;
-//  - otherwise the memory of free stacks is given back, the longest unused slabs first, once a quarter more than that
-//    is warm (so that the system is called for many at a time). The calls are made with the lock released.
+//  - otherwise the memory of its free stacks is given back.
+// The calls are made with the lock released, by whoever releases stacks later, and by executors that have nothing else to
+// do (stack_trim_aged), a few slabs at a time.
+//
+// The delay is what makes it cheap: a page given back costs two microseconds while both processors run (it must leave
+// their translation caches), and most are wanted again soon, or their slab's other stacks end meanwhile and all go in
+// one call. As in allocators that purge by decay (jemalloc's dirty_decay_ms, mimalloc's purge_delay).
 //
 // Locks: a class's lock, then the registry's (slab.cpp).
 #pragma once

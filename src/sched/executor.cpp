@@ -312,7 +312,7 @@ void Executor::poll() noexcept {
     fiber::overflow_thread_poll(alt_stack_);
     driver_->poll();
     accept_all(inbox_.take_all());
-    if (timers_.fire_due(now) != 0)
+    if (fire(timers_, now) != 0)
         last_fire_ns_ = now;
     if (strays_) [[unlikely]]
         pool_.drain_strays();
@@ -338,7 +338,8 @@ bool Executor::run_once(int64_t deadline_ns) noexcept {
         if (reclaim_is_due()) {
             queue_reclaim_step(); // not on a task's stack
         } else {
-            driver_->park(std::min({timer_deadline(), reclaim_at_ns_, deadline_ns}));
+            if (!trim_before_sleep())
+                driver_->park(std::min({timer_deadline(), housekeeping_at(), deadline_ns}));
             poll();
         }
     }
@@ -418,7 +419,7 @@ bool Executor::world_looks_closed() noexcept {
 }
 
 void Executor::sleep_alone() noexcept {
-    if (reclaim_before_sleep())
+    if (reclaim_before_sleep() || trim_before_sleep())
         return;
     int64_t until = timer_deadline();
     if (until == INT64_MAX && owner_waits_for_ever()) {
@@ -437,7 +438,7 @@ void Executor::sleep_alone() noexcept {
                                : std::clamp(2 * closed_check_ns_, first_closed_check_ns, last_closed_check_ns);
         until = driver_->now() + closed_check_ns_;
     }
-    driver_->park(std::min(until, reclaim_at_ns_));
+    driver_->park(std::min(until, housekeeping_at()));
 }
 
 } // namespace mc::sched

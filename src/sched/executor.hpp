@@ -214,6 +214,8 @@ private:
     bool reclaim_is_due() noexcept;
     bool reclaim_or_pause() noexcept;
     bool reclaim_before_sleep() noexcept;
+    bool trim_before_sleep() noexcept;
+    int64_t housekeeping_at() const noexcept { return std::min(reclaim_at_ns_, trim_at_ns_); }
 
     // one of many: many.cpp, and the first four in switch.hpp
     Task *next_of_many() noexcept;
@@ -244,6 +246,8 @@ private:
     void poll_of_many(int64_t now) noexcept;
     void watch_quantum(int64_t now) noexcept;
     void measure_load() noexcept;
+    uint32_t fire(TimerHeap &timers, int64_t now) noexcept;
+    bool is_worth_a_wake(uint64_t tasks) const noexcept;
     void measure_turns(int64_t now) noexcept;
     bool others_queued() const noexcept;
     void leave_for(Parking &marker) noexcept;
@@ -280,6 +284,7 @@ private:
     bool reclaim_queued_ = false;       // it is in our queue
     int64_t reclaim_pause_ns_ = 0;      // how long to sleep while something holds reclamation up
     int64_t reclaim_at_ns_ = INT64_MAX; // when to try again
+    int64_t trim_at_ns_ = INT64_MAX;    // when unused stacks' memory is to go back
     uint64_t next_id_ = 0;              // of the block of ids that it draws from
     uint64_t ids_left_ = 0;
 
@@ -288,6 +293,7 @@ private:
     Task *step_ = nullptr; // chosen, and to be run by the idle context; also in simulation
     Task *pinned_head_ = nullptr;
     Task *pinned_tail_ = nullptr;
+    bool tells_later_ = false; // timers fire: whether others are told of what they make runnable is decided afterwards
     bool pinned_turn_ = false;
     Executor *move_to_ = nullptr;  // of task_moves_
     uint64_t watched_turn_ = 0;    // the turn that ran at the last poll

@@ -104,7 +104,27 @@ void Executor::push_tail_of_many(Task *task) noexcept {
             return pool_.inject_list(first, task, taken + 1);
         }
     }
-    pool_.notify();
+    if (!tells_later_)
+        pool_.notify();
+}
+
+// Fires what is due, in this executor's heap or another's. Timers often make a few tasks runnable that run for a microsecond
+// each: an executor that had nothing else to do is through with them before another one, woken for them, has got up. So
+// then nobody is woken. Should one of them compute for long after all, the others wait for the sentry.
+uint32_t Executor::fire(TimerHeap &timers, int64_t now) noexcept {
+    tells_later_ = many_ && thread_.running == idle_;
+    const uint64_t before = ring_.size();
+    const uint32_t fired = timers.fire_due(now);
+    if (tells_later_ && ring_.size() != before && is_worth_a_wake(ring_.size()))
+        pool_.notify();
+    tells_later_ = false;
+    return fired;
+}
+
+// Would they take us longer than another executor's waking up?
+bool Executor::is_worth_a_wake(uint64_t tasks) const noexcept {
+    const int64_t turn = turn_ns_.load(sync::relaxed);
+    return turn == 0 || static_cast<int64_t>(tasks) * turn >= linger_max_ns;
 }
 
 // What is runnable here without asking others; the running task is in none of these.
@@ -216,7 +236,7 @@ void Executor::idle_of_many() noexcept {
     poll();
     if (others_queued() || to_idle_ || search() || linger())
         return reclaim_in_turn();
-    if (reclaim_before_sleep())
+    if (reclaim_before_sleep() || trim_before_sleep())
         return;
     rest();
 }
@@ -333,7 +353,7 @@ void Executor::rest() noexcept {
     pool_.tell_quiet();
     const int64_t began = driver_->now();
     if (!pool_.work_to_be_seen())
-        driver_->park(std::min(rest_until(), reclaim_at_ns_));
+        driver_->park(std::min(rest_until(), housekeeping_at()));
     const bool was_sentry = sleeper_.sentry;
     pool_.bed().get_up(sleeper_);
     reader_.online();
@@ -387,7 +407,7 @@ bool Executor::take_what_is_late(Executor &other, int64_t now) noexcept {
     bool took = false;
     const int64_t grace = other.resting_.load(sync::relaxed) != 0 ? sentry_period_ns : 0; // it may be waking up for it
     if (other.timers_.earliest() <= now - grace)
-        took = other.timers_.fire_due(now) != 0;
+        took = fire(other.timers_, now) != 0;
     const uint64_t turns = other.turns();
     const bool stuck = other.seen_turns_.exchange(turns, sync::relaxed) == turns;
     Task *next = other.next_.load(sync::relaxed);

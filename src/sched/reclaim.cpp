@@ -225,4 +225,14 @@ bool Executor::reclaim_before_sleep() noexcept {
     return reclaim_or_pause() || (many_ ? others_queued() : !queue_.empty());
 }
 
+// With nothing else to do: the memory of stacks that have long been unused goes back, a little at a time. True: look again. False:
+// sleep until trim_at_ns_ at most.
+bool Executor::trim_before_sleep() noexcept {
+    if (simulated()) // its time is not the memory's
+        return false;
+    const int64_t now = driver_->now();
+    trim_at_ns_ = fiber::stack_trim_aged(now);
+    return trim_at_ns_ <= now;
+}
+
 } // namespace mc::sched
