@@ -17,13 +17,16 @@ public:
         do {
             element->*Next = head;
             // release: pairs with the acquire in take_all; publishes *element. The consumer is told of it through its
-            // wake word, by an exchange that follows. seq_cst: Dekker, with withdraw_all.
+            // wake word, by an exchange that follows. seq_cst: Dekker, with withdraw_all, and with seen_nonempty.
         } while (!head_.compare_exchange_weak(head, element, sync::seq_cst, sync::relaxed));
         return head == nullptr;
     }
 
     // A hint, cheap enough for every switch; a miss is made good at the next look.
     bool maybe_nonempty() const noexcept { return head_.load(sync::relaxed) != nullptr; }
+
+    // Consumer, after it has said (seq_cst) that it may sleep, which a producer reads (seq_cst) after its push: Dekker.
+    bool seen_nonempty() const noexcept { return head_.load(sync::seq_cst) != nullptr; }
 
     // Consumer, of which there may be several: all elements, oldest first, linked through Next; null when there are none.
     T *take_all() noexcept {

@@ -272,7 +272,8 @@ WakeReason park(ThreadContext &thread, Parking &parking) noexcept {
 
 void Executor::send(Task *task) noexcept {
     inbox_.push(task);
-    driver_->wake(); // after the push: see wake_word.hpp
+    if (awake_.must_wake()) // after the push
+        driver_->wake();    // likewise: see wake_word.hpp
 }
 
 void Executor::enqueue(Task *task) noexcept {

@@ -14,6 +14,7 @@
 #include "base/prng.hpp"
 #include "fiber/overflow.hpp"
 #include "fiber/stack.hpp"
+#include "sched/awake_flag.hpp"
 #include "sched/driver.hpp"
 #include "sched/local_queue.hpp"
 #include "sched/park.hpp"
@@ -237,6 +238,8 @@ private:
     bool search() noexcept;
     bool take_injected() noexcept;
     bool steal_from(Executor &victim, bool everything) noexcept;
+    bool waits_pay() const noexcept;
+    bool wait_briefly() noexcept;
     bool linger() noexcept;
     void rest() noexcept;
     int64_t rest_until() noexcept;
@@ -306,9 +309,10 @@ private:
     Sleeper sleeper_;             // see thread_bed.hpp
     sync::thread own_thread_;
 
-    // any thread
-    TimerHeap timers_;
-    base::Inbox<Task, &Task::next> inbox_;
+    // any thread; what others write has lines of its own, and what they only read at every message
+    alignas(64) base::Inbox<Task, &Task::next> inbox_;
+    alignas(64) AwakeFlag awake_;
+    alignas(64) TimerHeap timers_;
     LocalQueue ring_;                      // runnable, may be stolen
     Wheel wheel_;                          // used up their quantum
     sync::atomic<Task *> next_{nullptr};   // set by us alone; taken by us, or by the sentry

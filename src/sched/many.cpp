@@ -14,6 +14,7 @@ namespace {
 
 constexpr int64_t linger_max_ns = 25'000; // what a wake-up costs
 constexpr int64_t linger_min_ns = 1'000;
+constexpr int brief_looks = 32; // a microsecond or so
 constexpr int64_t short_sleep_ns = 100'000; // after which lingering would have paid
 constexpr uint32_t deep_queue = 64;         // from here on a woken task may go to a less loaded executor
 constexpr int search_rounds = 2;
@@ -47,6 +48,7 @@ bool Executor::start_thread() noexcept {
 void Executor::thread_main(void *self) noexcept {
     auto &executor = *static_cast<Executor *>(self);
     executor.bind_thread();
+    executor.awake_.stays_awake();
     sync::set_thread_slot(&executor.thread_);
     executor.pool_.count_live(executor.index_);
     if (const int cpu = executor.pool_.cpu_of(executor.index_); cpu >= 0)
@@ -62,6 +64,7 @@ void Executor::thread_main(void *self) noexcept {
     executor.end_state_of_own_task(); // of what the hooks have left
     sync::set_thread_slot(nullptr);
     executor.release_thread();
+    executor.awake_.may_sleep(); // what comes from now on is taken, and waited for, by others
     executor.many_ = false;
     executor.alone_ = true;
 }
@@ -233,6 +236,8 @@ void Executor::idle_of_many() noexcept {
     }
     if (Task *task = choose())
         return run(task);
+    if (wait_briefly())
+        return;
     poll();
     if (others_queued() || to_idle_ || search() || linger())
         return reclaim_in_turn();
@@ -316,18 +321,37 @@ bool Executor::search() noexcept {
     return false;
 }
 
+// Does it pay to wait without sleeping: has it lately, and does somebody run who could send us something?
+bool Executor::waits_pay() const noexcept {
+    const uint32_t awake = pool_.live() - pool_.bed().counts().sleeping;
+    return linger_ns_ >= linger_min_ns && awake >= 2 && awake <= base::usable_cpus();
+}
+
+// Two that send each other messages across executors: the answer comes in less time than a look around takes, at the clock,
+// at what others have queued, at the counts that all share. True: it has come. It is no search either.
+bool Executor::wait_briefly() noexcept {
+    if (linger_ns_ != linger_max_ns || sleeper_.searching || pool_.stopping() || !waits_pay())
+        return false;
+    for (int i = 0; i < brief_looks; ++i) {
+        if (inbox_.maybe_nonempty()) {
+            accept_all(inbox_.take_all());
+            return true;
+        }
+        sync::cpu_relax();
+    }
+    return false;
+}
+
 // Not a search: nobody counts on us. What others send to this executor, and what foreign threads hand in, comes within a
 // message's time here, instead of a wake-up's.
 bool Executor::linger() noexcept {
-    const ThreadBed::Counts counts = pool_.bed().counts();
-    const uint32_t awake = pool_.live() - counts.sleeping;
     if (sleeper_.searching) {
         (void)pool_.bed().leave_search(sleeper_);
         got_up_ = true;              // who was told that we search has woken nobody: a sentry may be missing
         if (pool_.work_to_be_seen()) // who published it may have counted on us
             return true;
     }
-    if (linger_ns_ < linger_min_ns || awake < 2 || awake > base::usable_cpus())
+    if (!waits_pay())
         return false;
     const int64_t until = std::min(driver_->now() + linger_ns_, timers_.earliest());
     do {
@@ -352,9 +376,11 @@ void Executor::rest() noexcept {
     pool_.bed().lie_down(sleeper_, pool_.timers_armed());
     pool_.tell_quiet();
     const int64_t began = driver_->now();
-    if (!pool_.work_to_be_seen())
+    awake_.may_sleep();
+    if (!pool_.work_to_be_seen() && !inbox_.seen_nonempty())
         driver_->park(std::min(rest_until(), housekeeping_at()));
     const bool was_sentry = sleeper_.sentry;
+    awake_.stays_awake();
     pool_.bed().get_up(sleeper_);
     reader_.online();
     resting_.store(0, sync::relaxed);
