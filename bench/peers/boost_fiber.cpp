@@ -1,6 +1,6 @@
 // Boost.Fiber's side of the benchmark, as its own users would write it for speed.
 //
-// The driver (bench/run) starts it, one process a row; harness.hpp has the command form. One thread (mutex: also
+// The driver (bench/run) starts it, one process a row; harness.hpp has the command form. One thread (rows for two: also
 // two), the default algorithm (round_robin), the channel that the library offers for a rendezvous (unbuffered_channel). It cannot
 // choose among channels, so there are no alt rows.
 //
@@ -17,6 +17,11 @@
 //  - mutex: fibers::mutex, contended by one fiber on each of two threads, which keep to their threads (round_robin).
 //    launch::post and launch::dispatch, the threads' main fibers in place of fibers of their own, and for two threads
 //    work_stealing and shared_work: no difference beyond the noise.
+//  - buffered_spsc on two: a fiber on each of two threads, which keep to their threads, as the row asks. buffered_mpsc4 on
+//    two: shared_work, whose threads sleep when they have nothing (its parameter suspend); without that, with work_stealing,
+//    or with the producers on one thread and the consumer on the other it is several times slower.
+//  - idle_cpu: threads that keep to their fibers, which sleep when they have nothing; so would shared_work with suspend.
+//  - memory_1m: as memory. The default stacks would touch 2 KB more a fiber.
 // Not used: BOOST_FIBERS_NO_ATOMICS, which single-threaded programs may set when they build Boost themselves; no
 // distribution's package is built like that.
 #include "../harness.hpp"
@@ -140,7 +145,7 @@ struct BufferedStream {
         for (fibers::fiber &one : all)
             one.join();
     }
-    void run_on_two_threads() {
+    void run_on_two_threads() { // the producers on one of them
         std::thread consumer([this] { fibers::fiber([this] { consume(); }).join(); });
         std::thread other([this] {
             std::vector<fibers::fiber> all;
@@ -154,15 +159,52 @@ struct BufferedStream {
     }
 };
 
-double buffered(uint64_t producers, uint64_t iterations, uint64_t executors) {
+double buffered_spsc(uint64_t iterations, uint64_t executors) {
     return bench::millions_a_second(bench::time_per_operation(iterations, [=](uint64_t messages) {
-        BufferedStream stream(producers, messages);
+        BufferedStream stream(1, messages);
         executors == 1 ? stream.run_here() : stream.run_on_two_threads();
     }));
 }
 
-double buffered_spsc(uint64_t iterations, uint64_t executors) { return buffered(1, iterations, executors); }
-double buffered_mpsc4(uint64_t iterations, uint64_t executors) { return buffered(4, iterations, executors); }
+// Threads beside this one that share its fibers, as long as it lives.
+class Helpers {
+public:
+    explicit Helpers(uint64_t threads) {
+        fibers::use_scheduling_algorithm<fibers::algo::shared_work>(true);
+        for (uint64_t i = 1; i < threads; ++i)
+            threads_.emplace_back([this] {
+                fibers::use_scheduling_algorithm<fibers::algo::shared_work>(true);
+                std::unique_lock<fibers::mutex> locked(mutex_);
+                ended_.wait(locked, [this] { return over_; });
+            });
+    }
+    ~Helpers() {
+        {
+            std::lock_guard<fibers::mutex> locked(mutex_);
+            over_ = true;
+        }
+        ended_.notify_all();
+        for (std::thread &thread : threads_)
+            thread.join();
+    }
+    Helpers(const Helpers &) = delete;
+    Helpers &operator=(const Helpers &) = delete;
+
+private:
+    fibers::mutex mutex_;
+    fibers::condition_variable ended_;
+    bool over_ = false; // guarded by mutex_
+    std::vector<std::thread> threads_;
+};
+
+void run_mpsc4(uint64_t messages) { BufferedStream(4, messages).run_here(); }
+
+double buffered_mpsc4(uint64_t iterations, uint64_t executors) {
+    if (executors == 1)
+        return bench::millions_a_second(bench::time_per_operation(iterations, run_mpsc4));
+    Helpers helpers(executors);
+    return bench::millions_a_second(bench::time_per_operation(iterations, run_mpsc4));
+}
 
 // --- threadring, idle_cpu ------------------------------------------------------------------------------------------
 
