@@ -11,7 +11,8 @@
  *     turn; who handed over keeps his place. When a task out of turn blocks, yields or ends, the head goes on.
  *   - A sender that a receiver finds waiting, and everything that a channel's death wakes (in the order in which they
  *     came, those in dead mode last), joins the tail.
- *   - With nowait, inside tx, and from other threads, nothing switches: the other party joins the tail.
+ *   - With nowait, inside tx, from other threads, and into a channel of elements that has a buffer (a capacity above 0),
+ *     nothing switches: the other party joins the tail.
  * A task that only ever sends to waiting receivers therefore keeps its turn: each receiver runs, waits again, and the
  * sender goes on. csp_yield gives the others theirs.
  * Threads that do not own the runtime may make every call but csp_run and csp_schedule; when they block, the thread

@@ -97,12 +97,13 @@ int meet(Alt &alt, int index, Waiter &peer, bool hand_over) noexcept {
     const sched::Task *self = alt.thread.running;
     word.channel().note_message(word.side() == writer_side ? self : peer.task,
                                 word.side() == writer_side ? peer.task : self);
+    hand_over = hand_over && word.side() == writer_side && word.channel().hands_over();
     if (word.channel().elements() != nullptr)
         hand_element(*word.channel().elements(), source, destination);
     alt.locks.unlock();
     if (transfer != nullptr && destination != nullptr)
         run_transfer(alt.thread, transfer, source, destination);
-    wake_met(alt.thread, peer, hand_over && word.side() == writer_side);
+    wake_met(alt.thread, peer, hand_over);
     return index + 1;
 }
 

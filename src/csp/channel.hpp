@@ -27,6 +27,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 namespace mc::csp {
 
@@ -60,8 +61,29 @@ struct Elements {
     uint32_t count = 0;
 
     std::byte *slot(uint32_t position) const noexcept { return slots + size_t{position} * size; }
-    void push(const void *element) noexcept; // null is zeros
-    void pop(void *element) noexcept;        // null leaves it behind
+    void push(const void *element) noexcept { // null is zeros
+        uint32_t tail = head + count;
+        if (tail >= capacity)
+            tail -= capacity;
+        ++count;
+        if (element != nullptr)
+            copy(slot(tail), element);
+        else if (size != 0)
+            std::memset(slot(tail), 0, size);
+    }
+    void pop(void *element) noexcept { // null leaves it behind
+        if (element != nullptr)
+            copy(element, slot(head));
+        if (++head == capacity)
+            head = 0;
+        --count;
+    }
+    void copy(void *to, const void *from) const noexcept {
+        if (size == sizeof(uint64_t)) // what most elements are: no call
+            std::memcpy(to, from, sizeof(uint64_t));
+        else if (size != 0)
+            std::memcpy(to, from, size);
+    }
 };
 
 class TimerSource;
@@ -122,6 +144,17 @@ public:
             return look_special(side, peer);
         return (*peer = claim_first(other(side))) != nullptr ? Can::meet : Can::wait;
     }
+    // What most calls on a buffered channel are: it is open, nobody waits, and there is an element, or space for one. It has
+    // moved, then. False: nothing has happened.
+    bool pass_buffer(Side side, void *message) noexcept {
+        if (special_ != elements_bit || !waiters_[writer_side].empty() || !waiters_[reader_side].empty())
+            return false;
+        Elements &elements = *elements_;
+        if (elements.count == (side == writer_side ? elements.capacity : 0))
+            return false;
+        side == writer_side ? elements.push(message) : elements.pop(message);
+        return true;
+    }
     // After Can::buffer: moves an element between message and buffer. On receive a sender that waited for space may
     // get its element in: it is returned, claimed.
     // by: who does it, for the record of a simulated run; null is a timer.
@@ -132,6 +165,9 @@ public:
         waiter->side = side;
         (dead_mode ? vultures_ : waiters_[side]).push_back(waiter);
     }
+    // Who sends into a buffer goes on: to run the receiver at each element, the sender's turn after it, would be what the
+    // buffer is there to spare. Under the lock.
+    bool hands_over() const noexcept { return elements_ == nullptr || elements_->capacity == 0; }
     // A message goes straight from one to the other, for the record of a simulated run.
     void note_message(const sched::Task *from, const sched::Task *to) const noexcept {
         if ((special_ & recorded_bit) != 0) [[unlikely]]

@@ -11,33 +11,7 @@ namespace {
 
 size_t slot_bytes(const Elements &elements) noexcept { return size_t{elements.capacity} * elements.size; }
 
-void copy(void *to, const void *from, uint32_t size) noexcept {
-    if (size == sizeof(uint64_t)) // what most elements are: no call
-        std::memcpy(to, from, sizeof(uint64_t));
-    else if (size != 0)
-        std::memcpy(to, from, size);
-}
-
 } // namespace
-
-void Elements::push(const void *element) noexcept {
-    uint32_t tail = head + count;
-    if (tail >= capacity)
-        tail -= capacity;
-    ++count;
-    if (element != nullptr)
-        copy(slot(tail), element, size);
-    else if (size != 0)
-        std::memset(slot(tail), 0, size);
-}
-
-void Elements::pop(void *element) noexcept {
-    if (element != nullptr)
-        copy(element, slot(head), size);
-    if (++head == capacity)
-        head = 0;
-    --count;
-}
 
 Elements *make_elements(uint32_t size, uint32_t capacity, mc_chan_drop_fn drop, void *user) noexcept {
     if (size != 0 && capacity > SIZE_MAX / size)
@@ -90,7 +64,7 @@ void hand_element(const Elements &elements, void *source, void *destination) noe
     if (destination == nullptr)
         return;
     if (source != nullptr)
-        copy(destination, source, elements.size);
+        elements.copy(destination, source);
     else if (elements.size != 0)
         std::memset(destination, 0, elements.size);
 }

@@ -40,12 +40,13 @@ inline int meet(ThreadContext &thread, Channel &channel, Side side, void *messag
     const Transfer transfer = channel.transfer();
     channel.note_message(side == writer_side ? thread.running : peer.task,
                          side == writer_side ? peer.task : thread.running);
+    hand_over = hand_over && side == writer_side && channel.hands_over();
     if (channel.elements() != nullptr) // under the lock: a channel found by handle may be destroyed after it
         hand_element(*channel.elements(), source, destination);
     channel.unlock();
     if (transfer != nullptr && destination != nullptr)
         run_transfer(thread, transfer, source, destination);
-    wake_met(thread, peer, hand_over && side == writer_side);
+    wake_met(thread, peer, hand_over);
     return 1;
 }
 
@@ -178,6 +179,11 @@ int receive_one(ThreadContext &thread, Channel &channel, void *message) noexcept
 int operate(ThreadContext &thread, Channel &channel, Side side, void *message, const Patience &patience,
             uint32_t generation) noexcept {
     channel.lock();
+    const bool lives = generation != 0 ? channel.generation.load(sync::relaxed) == generation : !channel.released(side);
+    if (lives && message != nullptr && channel.pass_buffer(side, message)) {
+        channel.unlock();
+        return 1;
+    }
     return side == writer_side ? operate_locked<writer_side>(thread, channel, message, patience, generation)
                                : operate_locked<reader_side>(thread, channel, message, patience, generation);
 }

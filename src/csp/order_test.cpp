@@ -321,8 +321,27 @@ Test(Order, a_deadline_of_now_never_switches) {
     cr_assert_eq(mc_chan_destroy(elements), MC_OK);
 }
 
-// Goal: channels of elements hand over in the same way; an element that only enters the buffer switches nothing.
-Test(Order, channels_of_elements_keep_the_same_order) {
+// Goal: channels of elements without a buffer hand over in the same way.
+Test(Order, channels_of_elements_hand_over) {
+    World world;
+    mc_chan_t chan = 0;
+    cr_assert_eq(mc_chan_create(0, sizeof(int), 0, nullptr, nullptr, &chan), MC_OK);
+    spawn([&] {
+        int value = 0;
+        cr_assert_eq(mc_recv(chan, &value), MC_OK);
+        mark("r");
+    });
+    int one = 1;
+    mark("m1");
+    cr_assert_eq(mc_send(chan, &one), MC_OK); // finds r
+    mark("m2");
+    csp_yield();
+    expect_trace("m1 r m2 ");
+    cr_assert_eq(mc_chan_destroy(chan), MC_OK);
+}
+
+// Goal: who sends into a buffer switches nothing: a receiver that it finds waiting joins the tail, in an alt too.
+Test(Order, senders_into_a_buffer_go_on) {
     World world;
     mc_chan_t chan = 0;
     cr_assert_eq(mc_chan_create(0, sizeof(int), 1, nullptr, nullptr, &chan), MC_OK);
@@ -333,7 +352,11 @@ Test(Order, channels_of_elements_keep_the_same_order) {
     });
     int one = 1;
     mark("m1");
-    cr_assert_eq(mc_send(chan, &one), MC_OK); // finds r
+    csp_writer writer = nullptr;
+    cr_assert_eq(mc_chan_writer(chan, &writer), MC_OK);
+    const csp_chanop ops[] = {disabled(), {csp_wait(writer), &one}};
+    cr_assert_eq(csp_alt(ops, 2, 0), 2); // finds r
+    csp_writer_release(writer);
     mark("m2");
     cr_assert_eq(mc_send(chan, &one), MC_OK); // fills the buffer
     mark("m3");
@@ -345,6 +368,6 @@ Test(Order, channels_of_elements_keep_the_same_order) {
     cr_assert_eq(mc_recv(chan, &value), MC_OK); // lets w's element in
     mark("m4");
     csp_yield();
-    expect_trace("m1 r m2 m3 m4 w ");
+    expect_trace("m1 m2 m3 m4 r w ");
     cr_assert_eq(mc_chan_destroy(chan), MC_OK);
 }
