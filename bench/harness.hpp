@@ -10,7 +10,7 @@
 //
 // Exit status: 0; 2 for a row, count or number of executors that the program does not have; 1 when the row failed.
 //
-// The value may also be milliseconds or CPU seconds of the whole run, as the row's unit in the driver says.
+// The value may also be millions of operations a second, or of the whole run, as the row's unit in the driver says.
 //
 // Invariants: a process measures one row, so no row profits or suffers from what another left behind (warm
 // allocators, cached stacks, a grown heap). Each row does kWarmUp operations before the clock starts: a fixed number,
@@ -26,6 +26,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 #include <vector>
 
@@ -67,6 +69,9 @@ template <class Pass> double time_per_operation(uint64_t operations, Pass pass) 
     return took.count() / static_cast<double>(operations);
 }
 
+// Nanoseconds an operation, as millions of operations a second.
+inline double millions_a_second(double ns) { return 1e3 / ns; }
+
 // Once, without a warm-up; returns nanoseconds.
 template <class Pass> double time_once(Pass pass) {
     auto start = std::chrono::steady_clock::now();
@@ -81,6 +86,44 @@ struct Further {
 };
 inline std::vector<Further> further_lines;
 inline void further(const char *name, double value) { further_lines.push_back({name, value}); }
+
+inline void print_result(double value) {
+    std::printf("%.4f\n", value);
+    for (const Further &line : further_lines)
+        std::printf("%s %.4f\n", line.name, line.value);
+}
+
+// Ends the process with the result of a row whose microthreads stay blocked. It leaves without unwinding: how a runtime
+// tears them down is not the row's question.
+[[noreturn]] inline void report_and_leave(double value) {
+    print_result(value);
+    std::fflush(stdout);
+    _exit(0);
+}
+
+// Of all threads of the process, user and system.
+inline double cpu_seconds() {
+    rusage used{};
+    require(getrusage(RUSAGE_SELF, &used) == 0, "getrusage");
+    auto seconds = [](timeval time) {
+        return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+    };
+    return seconds(used.ru_utime) + seconds(used.ru_stime);
+}
+
+// Of the thread, without the runtime. By the steady clock, in nanoseconds.
+inline void sleep_thread_until(int64_t deadline) {
+    constexpr int64_t second = 1000000000;
+    const timespec at{deadline / second, deadline % second};
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, nullptr) != 0) {
+    }
+}
+
+inline int64_t steady_now() {
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return int64_t{now.tv_sec} * 1000000000 + now.tv_nsec;
+}
 
 struct Memory {
     double resident_bytes;
@@ -110,14 +153,12 @@ inline double page_table_bytes() {
 
 inline Memory memory_now() { return {resident_bytes(), page_table_bytes()}; }
 
-// Ends the process with the result of a memory row. It leaves without unwinding: what is measured are microthreads
-// that stay blocked, and how a runtime tears 10^5 of them down is not this row's question.
-[[noreturn]] inline void report_memory(Memory before, Memory after, uint64_t count) {
+// Ends the process with the result of a memory row. create_ns: from before the first spawn until all are blocked.
+[[noreturn]] inline void report_memory(Memory before, Memory after, double create_ns, uint64_t count) {
     double n = static_cast<double>(count);
-    std::printf("%.1f\npage_tables %.1f\n", (after.resident_bytes - before.resident_bytes) / n,
-                (after.page_table_bytes - before.page_table_bytes) / n);
-    std::fflush(stdout);
-    _exit(0);
+    further("page_tables", (after.page_table_bytes - before.page_table_bytes) / n);
+    further("create", create_ns / n);
+    report_and_leave((after.resident_bytes - before.resident_bytes) / n);
 }
 
 #if defined(NDEBUG) && defined(__OPTIMIZE__) && !defined(MC_DEBUG) && !defined(__SANITIZE_ADDRESS__) &&                \
@@ -150,9 +191,7 @@ inline int run_row(const Program &program, const Row &row, uint64_t iterations, 
                      static_cast<unsigned long long>(executors));
         return 2;
     }
-    std::printf("%.4f\n", row.run_on == nullptr ? row.run(iterations) : row.run_on(iterations, executors));
-    for (const Further &line : further_lines)
-        std::printf("%s %.4f\n", line.name, line.value);
+    print_result(row.run_on == nullptr ? row.run(iterations) : row.run_on(iterations, executors));
     return 0;
 }
 

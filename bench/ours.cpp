@@ -2,15 +2,18 @@
 //
 // The driver (bench/run) starts it, one process a row; harness.hpp has the command form. The rows here run in
 // single-processor mode: the main thread owns the runtime and waits in mc_join, so that only the microthreads of the
-// row take turns. The rows of ours/executors.hpp and ours/timers.hpp give the runtime executors first, but timer_pair; that of
-// ours/mutex.hpp does for two.
+// row take turns. Rows for two executors, and those of ours/executors.hpp for one as well, give the runtime executors first.
 //
 // Rejected: options that a user would not think of (other stack sizes, detached microthreads where a result is waited
 // for), and calls whose results nobody looks at: receivers sum what they get, and a wrong sum fails the row.
 #include "harness.hpp"
+#include "ours/alt.hpp"
+#include "ours/buffered.hpp"
 #include "ours/common.hpp"
 #include "ours/executors.hpp"
+#include "ours/latency.hpp"
 #include "ours/mutex.hpp"
+#include "ours/ring.hpp"
 #include "ours/timers.hpp"
 
 #include <mc/mc.h>
@@ -46,7 +49,7 @@ double yield100(uint64_t iterations) {
     return bench::time_per_operation(iterations, [](uint64_t n) { yield_among(n, 100); });
 }
 
-// --- rendezvous, stream --------------------------------------------------------------------------------------------
+// --- rendezvous ----------------------------------------------------------------------------------------------------
 
 void exchange(uint64_t messages) {
     PingPong game{{}, {}, messages / 2};
@@ -72,89 +75,6 @@ double sim_step(uint64_t iterations) {
     });
     bench::further("message", message);
     return message * static_cast<double>(iterations) / static_cast<double>(mc_sim_steps() - before);
-}
-
-struct Stream {
-    Channel channel;
-    uint64_t messages;
-};
-
-int32_t produce(void *user) {
-    auto &stream = *static_cast<Stream *>(user);
-    for (uint64_t i = 0; i < stream.messages; ++i) {
-        int64_t value = static_cast<int64_t>(i);
-        csp_send(stream.channel.writer, &value);
-    }
-    return 0;
-}
-
-int32_t consume(void *user) {
-    auto &stream = *static_cast<Stream *>(user);
-    int64_t value = 0, sum = 0;
-    for (uint64_t i = 0; i < stream.messages; ++i) {
-        csp_recv(stream.channel.reader, &value);
-        sum += value;
-    }
-    bench::require(sum == sum_below(stream.messages), "the sum of the stream");
-    return 0;
-}
-
-double stream(uint64_t iterations) {
-    return bench::time_per_operation(iterations, [](uint64_t messages) {
-        Stream one{{}, messages};
-        mc_task_t producer = spawn(produce, &one), consumer = spawn(consume, &one);
-        join(producer);
-        join(consumer);
-    });
-}
-
-// --- alt4, prialt4, alt4_ready --------------------------------------------------------------------------------------
-
-using Alt = int (*)(csp_chanop const *, int, int);
-
-struct Merge {
-    Stream from[4];
-    Alt alt;
-    bool yields; // after each choice, so that the next one finds senders waiting
-};
-
-int32_t consume_any(void *user) {
-    auto &merge = *static_cast<Merge *>(user);
-    int64_t value = 0, sum = 0;
-    csp_chanop arms[4];
-    for (int i = 0; i < 4; ++i)
-        arms[i] = {csp_wait(merge.from[i].channel.reader), &value};
-    for (uint64_t i = 0; i < 4 * merge.from[0].messages; ++i) {
-        merge.alt(arms, 4, 0);
-        sum += value;
-        if (merge.yields)
-            csp_yield();
-    }
-    bench::require(sum == 4 * sum_below(merge.from[0].messages), "the sum of the merged streams");
-    return 0;
-}
-
-void merge_four(uint64_t messages, Alt alt, bool yields) {
-    uint64_t each = messages / 4;
-    Merge merge{{{{}, each}, {{}, each}, {{}, each}, {{}, each}}, alt, yields};
-    mc_task_t tasks[5];
-    for (int i = 0; i < 4; ++i)
-        tasks[i] = spawn(produce, &merge.from[i]);
-    tasks[4] = spawn(consume_any, &merge);
-    for (mc_task_t task : tasks)
-        join(task);
-}
-
-double alt4(uint64_t iterations) {
-    return bench::time_per_operation(iterations, [](uint64_t n) { merge_four(n, csp_alt, false); });
-}
-
-double prialt4(uint64_t iterations) {
-    return bench::time_per_operation(iterations, [](uint64_t n) { merge_four(n, csp_prialt, false); });
-}
-
-double alt4_ready(uint64_t iterations) {
-    return bench::time_per_operation(iterations, [](uint64_t n) { merge_four(n, csp_alt, true); });
 }
 
 // --- spawn_join, memory --------------------------------------------------------------------------------------------
@@ -184,12 +104,14 @@ int32_t block(void *user) {
 double memory(uint64_t count) {
     Blocked blocked;
     bench::Memory before = bench::memory_now();
-    for (uint64_t i = 0; i < count; ++i)
-        bench::require(mc_spawn(0, block, &blocked, nullptr, nullptr) == MC_OK, "mc_spawn");
-    csp_schedule();
+    const double ns = bench::time_once([&] {
+        for (uint64_t i = 0; i < count; ++i)
+            bench::require(mc_spawn(0, block, &blocked, nullptr, nullptr) == MC_OK, "mc_spawn");
+        csp_schedule();
+    });
     bench::Memory after = bench::memory_now();
     bench::require(blocked.count == count, "blocking all microthreads");
-    bench::report_memory(before, after, count);
+    bench::report_memory(before, after, ns, count);
 }
 
 constexpr bench::Row kRows[] = {{"yield2", yield2},
@@ -200,15 +122,25 @@ constexpr bench::Row kRows[] = {{"yield2", yield2},
                                 {"alt4", alt4},
                                 {"prialt4", prialt4},
                                 {"alt4_ready", alt4_ready},
+                                {"alt64", alt64},
+                                {"alt4_ack", alt4_ack},
+                                {"buffered_spsc", nullptr, buffered_spsc},
+                                {"buffered_mpsc4", nullptr, buffered_mpsc4},
+                                {"threadring", threadring},
                                 {"spawn_join", spawn_join},
                                 {"memory", memory},
+                                {"memory_1m", memory},
                                 {"rendezvous_cross", nullptr, rendezvous_cross, 2},
                                 {"skynet", nullptr, skynet},
                                 {"spawn_bulk", nullptr, spawn_bulk},
                                 {"mutex", nullptr, mutex},
                                 {"timer_pair", timer_pair},
                                 {"timers_1s", nullptr, timers_1s},
-                                {"hogs", nullptr, hogs}};
+                                {"hogs", nullptr, hogs},
+                                {"latency_1", nullptr, latency_1, 2},
+                                {"latency_50", nullptr, latency_50, 2},
+                                {"latency_95", nullptr, latency_95, 2},
+                                {"idle_cpu", nullptr, idle_cpu, 2}};
 
 } // namespace
 

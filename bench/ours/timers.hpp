@@ -4,13 +4,12 @@
 #ifndef BENCH_OURS_TIMERS_HPP
 #define BENCH_OURS_TIMERS_HPP
 
+#include "../latency.hpp"
 #include "common.hpp"
 
 #include <algorithm>
 #include <atomic>
 #include <numeric>
-#include <sys/resource.h>
-#include <time.h>
 #include <vector>
 
 namespace ours {
@@ -20,10 +19,8 @@ inline double mean_ms(const std::vector<int64_t> &ns) {
     return std::accumulate(ns.begin(), ns.end(), 0.0) / static_cast<double>(ns.size()) / 1e6;
 }
 
-// The least value that this part of a thousand of all does not exceed. Sorts.
 inline double per_mille_ms(std::vector<int64_t> &ns, uint64_t part) {
-    std::sort(ns.begin(), ns.end());
-    return static_cast<double>(ns[(ns.size() * part + 999) / 1000 - 1]) / 1e6;
+    return static_cast<double>(bench::per_mille(ns, part)) / 1e6;
 }
 
 // --- timer_pair ----------------------------------------------------------------------------------------------------
@@ -70,9 +67,10 @@ inline double ns_a_message(uint64_t messages, mc_task_fn pinging, mc_task_fn ret
     });
 }
 
-// As many messages whatever the number of pairs, so that --instructions counts pairs alone.
+// The number of messages does not grow with that of pairs, so that --instructions counts pairs alone; it is small in the
+// short runs that count them.
 inline double timer_pair(uint64_t pairs) {
-    constexpr uint64_t messages = 400000;
+    const uint64_t messages = pairs < 100000 ? 4000 : 400000;
     ArmedTimers armed;
     const double ns = bench::time_per_operation(pairs, [](uint64_t n) { join(spawn(start_and_stop, &n)); });
     const double timed = ns_a_message(messages, send_pings<receive_in_time>, return_pongs<receive_in_time>);
@@ -109,30 +107,14 @@ inline int32_t start_sleepers(void *user) {
     return 0;
 }
 
-inline double cpu_seconds() {
-    rusage used{};
-    bench::require(getrusage(RUSAGE_SELF, &used) == 0, "getrusage");
-    auto seconds = [](timeval time) {
-        return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
-    };
-    return seconds(used.ru_utime) + seconds(used.ru_stime);
-}
-
-// Of the thread, without the runtime: it is not what is measured.
-inline void sleep_thread_until(int64_t deadline) {
-    const timespec at{deadline / MC_SEC, deadline % MC_SEC};
-    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, nullptr) != 0) {
-    }
-}
-
 // Returns the CPU seconds of the process within the second.
 inline double cpu_of_a_second(std::vector<Sleeper> &sleepers, int64_t begin) {
     join(spawn(start_sleepers, &sleepers));
     bench::require(mc_now() < begin, "starting all microthreads in time");
-    sleep_thread_until(begin);
-    const double before = cpu_seconds();
-    sleep_thread_until(begin + MC_SEC);
-    const double used = cpu_seconds() - before;
+    bench::sleep_thread_until(begin); // without the runtime: it is not what is measured
+    const double before = bench::cpu_seconds();
+    bench::sleep_thread_until(begin + MC_SEC);
+    const double used = bench::cpu_seconds() - before;
     csp_schedule(); // until all have ended
     return used;
 }

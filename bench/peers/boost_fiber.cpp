@@ -1,6 +1,6 @@
 // Boost.Fiber's side of the benchmark, as its own users would write it for speed.
 //
-// The driver (bench/run) starts it, one process a row; harness.hpp has the command form. One thread (mutex: also
+// The driver (bench/run) starts it, one process a row; harness.hpp has the command form. One thread (rows for two: also
 // two), the default algorithm (round_robin), the channel that the library offers for a rendezvous (unbuffered_channel). It cannot
 // choose among channels, so there are no alt rows.
 //
@@ -17,6 +17,11 @@
 //  - mutex: fibers::mutex, contended by one fiber on each of two threads, which keep to their threads (round_robin).
 //    launch::post and launch::dispatch, the threads' main fibers in place of fibers of their own, and for two threads
 //    work_stealing and shared_work: no difference beyond the noise.
+//  - buffered_spsc on two: a fiber on each of two threads, which keep to their threads, as the row asks. buffered_mpsc4 on
+//    two: shared_work, whose threads sleep when they have nothing (its parameter suspend); without that, with work_stealing,
+//    or with the producers on one thread and the consumer on the other it is several times slower.
+//  - idle_cpu: threads that keep to their fibers, which sleep when they have nothing; so would shared_work with suspend.
+//  - memory_1m: as memory. The default stacks would touch 2 KB more a fiber.
 // Not used: BOOST_FIBERS_NO_ATOMICS, which single-threaded programs may set when they build Boost themselves; no
 // distribution's package is built like that.
 #include "../harness.hpp"
@@ -25,6 +30,7 @@
 #include <boost/fiber/all.hpp>
 #include <boost/version.hpp>
 
+#include <atomic>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -108,6 +114,174 @@ double stream(uint64_t iterations) {
     });
 }
 
+// --- buffered ------------------------------------------------------------------------------------------------------
+
+using Buffered = fibers::buffered_channel<int64_t>;
+constexpr std::size_t kCapacity = 128; // of which the channel leaves one free
+
+struct BufferedStream {
+    Buffered channel{kCapacity};
+    const uint64_t producers, messages; // messages of each
+
+    BufferedStream(uint64_t sources, uint64_t all) : producers(sources), messages(all / sources) {}
+
+    void produce() {
+        for (uint64_t i = 0; i < messages; ++i)
+            channel.push(static_cast<int64_t>(i));
+    }
+    void consume() {
+        int64_t value = 0, sum = 0;
+        for (uint64_t left = producers * messages; left > 0; --left) {
+            channel.pop(value);
+            sum += value;
+        }
+        bench::require(sum == static_cast<int64_t>(producers) * sum_below(messages), "the sum of the messages");
+    }
+    void run_here() {
+        std::vector<fibers::fiber> all;
+        all.emplace_back([this] { consume(); });
+        for (uint64_t i = 0; i < producers; ++i)
+            all.emplace_back([this] { produce(); });
+        for (fibers::fiber &one : all)
+            one.join();
+    }
+    void run_on_two_threads() { // the producers on one of them
+        std::thread consumer([this] { fibers::fiber([this] { consume(); }).join(); });
+        std::thread other([this] {
+            std::vector<fibers::fiber> all;
+            for (uint64_t i = 0; i < producers; ++i)
+                all.emplace_back([this] { produce(); });
+            for (fibers::fiber &one : all)
+                one.join();
+        });
+        consumer.join();
+        other.join();
+    }
+};
+
+double buffered_spsc(uint64_t iterations, uint64_t executors) {
+    return bench::millions_a_second(bench::time_per_operation(iterations, [=](uint64_t messages) {
+        BufferedStream stream(1, messages);
+        executors == 1 ? stream.run_here() : stream.run_on_two_threads();
+    }));
+}
+
+// Threads beside this one that share its fibers, as long as it lives.
+class Helpers {
+public:
+    explicit Helpers(uint64_t threads) {
+        fibers::use_scheduling_algorithm<fibers::algo::shared_work>(true);
+        for (uint64_t i = 1; i < threads; ++i)
+            threads_.emplace_back([this] {
+                fibers::use_scheduling_algorithm<fibers::algo::shared_work>(true);
+                std::unique_lock<fibers::mutex> locked(mutex_);
+                ended_.wait(locked, [this] { return over_; });
+            });
+    }
+    ~Helpers() {
+        {
+            std::lock_guard<fibers::mutex> locked(mutex_);
+            over_ = true;
+        }
+        ended_.notify_all();
+        for (std::thread &thread : threads_)
+            thread.join();
+    }
+    Helpers(const Helpers &) = delete;
+    Helpers &operator=(const Helpers &) = delete;
+
+private:
+    fibers::mutex mutex_;
+    fibers::condition_variable ended_;
+    bool over_ = false; // guarded by mutex_
+    std::vector<std::thread> threads_;
+};
+
+void run_mpsc4(uint64_t messages) { BufferedStream(4, messages).run_here(); }
+
+double buffered_mpsc4(uint64_t iterations, uint64_t executors) {
+    if (executors == 1)
+        return bench::millions_a_second(bench::time_per_operation(iterations, run_mpsc4));
+    Helpers helpers(executors);
+    return bench::millions_a_second(bench::time_per_operation(iterations, run_mpsc4));
+}
+
+// --- threadring, idle_cpu ------------------------------------------------------------------------------------------
+
+struct Ring {
+    std::vector<std::unique_ptr<Channel>> channels;
+    uint64_t last = 0; // where the token ended
+
+    explicit Ring(uint64_t count) {
+        for (uint64_t i = 0; i < count; ++i)
+            channels.push_back(std::make_unique<Channel>());
+    }
+    Channel &after(uint64_t number) { return *channels[(number + 1) % channels.size()]; }
+
+    // Until the channel before has been closed; whoever gets a 0 calls ended(number), which says whether to go on.
+    template <class Ended> void pass_on(uint64_t number, Ended ended) {
+        int64_t token = 0;
+        while (channels[number]->pop(token) == fibers::channel_op_status::success) {
+            if (token > 0)
+                after(number).push(token - 1);
+            else if (!ended(number))
+                break;
+        }
+        after(number).close();
+    }
+};
+
+void go_round(uint64_t hops) {
+    constexpr uint64_t members = 503;
+    Ring ring(members);
+    std::vector<fibers::fiber> all;
+    for (uint64_t i = 0; i < members; ++i)
+        all.emplace_back([&ring, i] {
+            ring.pass_on(i, [&ring](uint64_t number) {
+                ring.last = number;
+                return false;
+            });
+        });
+    ring.channels[0]->push(static_cast<int64_t>(hops));
+    for (fibers::fiber &one : all)
+        one.join();
+    bench::require(ring.last == hops % members, "where the token ends");
+}
+
+double threadring(uint64_t iterations) { return bench::time_per_operation(iterations, go_round); }
+
+// The members of the ring, half on each of two threads. Ends the process.
+double idle_cpu(uint64_t messages, uint64_t executors) {
+    constexpr uint64_t members = 1000, tokens = 10;
+    Ring ring(members);
+    std::atomic<uint64_t> done{0};
+    std::vector<std::thread> threads;
+    for (uint64_t t = 0; t < executors; ++t)
+        threads.emplace_back([&, t] {
+            std::vector<fibers::fiber> all;
+            for (uint64_t i = t; i < members; i += executors)
+                all.emplace_back([&ring, &done, i] {
+                    ring.pass_on(i, [&done](uint64_t) {
+                        ++done;
+                        return true;
+                    });
+                });
+            for (uint64_t i = t; i < tokens; i += executors)
+                ring.channels[i * (members / tokens)]->push(static_cast<int64_t>(messages / tokens));
+            for (fibers::fiber &one : all)
+                one.join();
+        });
+    constexpr int64_t ms = 1000000;
+    while (done.load() < tokens)
+        bench::sleep_thread_until(bench::steady_now() + ms);
+    bench::sleep_thread_until(bench::steady_now() + 10 * ms);
+    const double before = bench::cpu_seconds();
+    bench::sleep_thread_until(bench::steady_now() + 2000 * ms);
+    bench::report_and_leave((bench::cpu_seconds() - before) * 1e3 / 2);
+}
+
+// --- spawn_join, memory --------------------------------------------------------------------------------------------
+
 double spawn_join(uint64_t iterations) {
     fibers::pooled_fixedsize_stack stacks;
     return bench::time_per_operation(iterations, [&stacks](uint64_t n) {
@@ -122,16 +296,18 @@ double memory(uint64_t count) {
     std::vector<fibers::fiber> members;
     members.reserve(count);
     bench::Memory before = bench::memory_now();
-    for (uint64_t i = 0; i < count; ++i)
-        members.emplace_back(std::allocator_arg, fibers::fixedsize_stack(32768), [&channel, &blocked] {
-            int64_t value = 0;
-            ++blocked;
-            channel.pop(value);
-        });
-    boost::this_fiber::yield(); // everybody before main in the queue runs, and blocks
+    const double ns = bench::time_once([&] {
+        for (uint64_t i = 0; i < count; ++i)
+            members.emplace_back(std::allocator_arg, fibers::fixedsize_stack(32768), [&channel, &blocked] {
+                int64_t value = 0;
+                ++blocked;
+                channel.pop(value);
+            });
+        boost::this_fiber::yield(); // everybody before main in the queue runs, and blocks
+    });
     bench::Memory after = bench::memory_now();
     bench::require(blocked == count, "blocking all fibers");
-    bench::report_memory(before, after, count);
+    bench::report_memory(before, after, ns, count);
 }
 
 double mutex_alone(uint64_t pairs) {
@@ -165,9 +341,18 @@ double mutex(uint64_t pairs, uint64_t executors) {
     return ns;
 }
 
-constexpr bench::Row kRows[] = {{"yield2", yield2},       {"yield100", yield100},     {"rendezvous", rendezvous},
-                                {"stream", stream},       {"spawn_join", spawn_join}, {"memory", memory},
-                                {"mutex", nullptr, mutex}};
+constexpr bench::Row kRows[] = {{"yield2", yield2},
+                                {"yield100", yield100},
+                                {"rendezvous", rendezvous},
+                                {"stream", stream},
+                                {"spawn_join", spawn_join},
+                                {"memory", memory},
+                                {"mutex", nullptr, mutex},
+                                {"memory_1m", memory},
+                                {"buffered_spsc", nullptr, buffered_spsc},
+                                {"buffered_mpsc4", nullptr, buffered_mpsc4},
+                                {"threadring", threadring},
+                                {"idle_cpu", nullptr, idle_cpu, 2}};
 
 } // namespace
 
