@@ -29,7 +29,7 @@ func arrivals(count int, meanGapNs float64) []int64 {
 		z = (z ^ z>>30) * 0xBF58476D1CE4E5B9
 		z = (z ^ z>>27) * 0x94D049BB133111EB
 		z ^= z >> 31
-		t += -math.Log(1-float64(z>>11)/(1<<53)) * meanGapNs
+		t -= math.Log1p(-float64(z>>11)/(1<<53)) * meanGapNs
 		times[i] = int64(t)
 	}
 	return times

@@ -7,7 +7,10 @@
 //  - the version, 0.5.11: the last that spins before it sleeps, and was not withdrawn. From 0.5.15 on both ends of a
 //    rendezvous sleep at once, and a message takes many times as long; with 0.5.17 the buffered rows are the same.
 //  - bounded(0), its rendezvous, one thread beside the main one. Both threads of its own: the same.
+mod arrivals;
 mod harness;
+#[allow(dead_code)] // the memory of a process of threads is no row
+mod process;
 
 use crossbeam_channel::{bounded, Receiver, Sender};
 use harness::{measured, millions_a_second, require, run_program, sum_below, Row};
@@ -68,9 +71,22 @@ fn buffered_mpsc4(iterations: u64, _executors: usize) {
     println!("{:.4}", millions_a_second(measured(iterations, |messages| collect(messages, 4))));
 }
 
+fn latency(messages: u64, percent: f64) {
+    let (to, from) = bounded(arrivals::CAPACITY);
+    arrivals::measure(
+        messages,
+        percent,
+        move |plan| plan.due().for_each(|time| to.send(time).unwrap()),
+        move |receipts| (0..receipts.count()).for_each(|_| receipts.take(from.recv().unwrap())),
+    );
+}
+
 const ROWS: &[Row] = &[
     Row { name: "buffered_spsc", least_executors: 2, run: buffered_spsc },
     Row { name: "buffered_mpsc4", least_executors: 2, run: buffered_mpsc4 },
+    Row { name: "latency_1", least_executors: 2, run: |messages, _| latency(messages, 1.0) },
+    Row { name: "latency_50", least_executors: 2, run: |messages, _| latency(messages, 50.0) },
+    Row { name: "latency_95", least_executors: 2, run: |messages, _| latency(messages, 95.0) },
     Row { name: "rendezvous_cross", least_executors: 2, run: rendezvous_cross },
 ];
 

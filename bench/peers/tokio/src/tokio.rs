@@ -2,6 +2,7 @@
 //
 // The driver (bench/run) builds it and starts it, one process a row. EXECUTORS is the number of worker threads; for one,
 // most rows have the runtime of one thread, which the head comment of each file speaks of.
+mod arrivals;
 mod channels;
 mod executors;
 mod harness;
@@ -37,9 +38,9 @@ const ROWS: &[Row] = &[
     Row { name: "timer_pair", least_executors: 1, run: timers::timer_pair },
     Row { name: "timers_1s", least_executors: 1, run: timers::timers_1s },
     Row { name: "hogs", least_executors: 1, run: timers::hogs },
-    Row { name: "latency_1", least_executors: 2, run: latency::latency_1 },
-    Row { name: "latency_50", least_executors: 2, run: latency::latency_50 },
-    Row { name: "latency_95", least_executors: 2, run: latency::latency_95 },
+    Row { name: "latency_1", least_executors: 2, run: |messages, _| latency::latency(messages, 1.0) },
+    Row { name: "latency_50", least_executors: 2, run: |messages, _| latency::latency(messages, 50.0) },
+    Row { name: "latency_95", least_executors: 2, run: |messages, _| latency::latency(messages, 95.0) },
 ];
 
 fn main() {
