@@ -1,8 +1,9 @@
 // Go's rows latency_1, latency_50, latency_95: messages at times that were drawn before, and what they wait.
 //
 // Checked, each alternative measured beside the one taken:
-//   - the sender locked to its thread, which it never leaves, the receiver wherever the scheduler has it; neither locked,
-//     both, and the receiver alone TODO.
+//   - the sender locked to its thread, which it never leaves, the receiver wherever the scheduler has it. Neither locked,
+//     and the receiver alone, have a 99th percentile that is a third to twice as high; both locked, the same or a tenth
+//     higher. (On a machine on which others ran.)
 package main
 
 import (

@@ -7,10 +7,11 @@
 //    select! over four takes a quarter longer (alt4), over 64 two and a half times as long (alt64), as it polls from a
 //    random branch on; select_all of futures-util over ReceiverStreams, which polls those alone that were woken, and
 //    StreamMap and FuturesUnordered take a quarter longer over four and half as long again over 64.
-//  - prialt4: polling from the first channel on; select! with biased does the same and takes TODO.
+//  - prialt4: polling from the first channel on; select! with biased does the same and takes a tenth longer.
 //  - buffered_spsc on two: two tasks, which the scheduler places; mostly it keeps both on one worker. Apart, as in
 //    rendezvous_cross, they take twice as long: that is the further line, apart. Unconstrained they take longer.
-//  - buffered_mpsc4 on two: TODO
+//  - buffered_mpsc4 on two: all tasks on two workers. Unconstrained, and the consumer in block_on beside two workers, were
+//    as fast or faster by a tenth when the machine was busy, and not the same twice.
 
 use crate::executors::{one_thread, runtime};
 use crate::harness::{measured, millions_a_second, require, sum_below};

@@ -3,8 +3,7 @@
 // Each end has a runtime of its own, of one thread, so that the two are apart and no worker searches beside them; the
 // sender spins, and has nobody to give its turn up to.
 //
-// Checked, each alternative measured beside the one taken:
-//  - TODO
+// Not tried: the ends as tasks of one runtime, whose workers wake and search for what the spinning sender has.
 
 use crate::arrivals::{measure, CAPACITY};
 use crate::executors::one_thread;
