@@ -10,7 +10,7 @@
 //
 // Exit status: 0; 2 for a row, count or number of executors that the program does not have; 1 when the row failed.
 //
-// The value may also be millions of operations a second, or of the whole run, as the row's unit in the driver says.
+// The value may also be a rate, or one of the whole run (milliseconds, CPU seconds), as the row's unit in the driver says.
 //
 // Invariants: a process measures one row, so no row profits or suffers from what another left behind (warm
 // allocators, cached stacks, a grown heap). Each row does kWarmUp operations before the clock starts: a fixed number,

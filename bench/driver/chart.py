@@ -1,7 +1,7 @@
-"""Charts of the figures, as SVG: rows beside their peers, and curves. Drawn by matplotlib, which is needed for nothing else.
+"""Charts of the figures, as SVG: rows beside their peers, and curves. Nothing else needs matplotlib, which draws them.
 
-They stand in documents with a light or a dark background: nothing is filled, and text and lines are of a grey that is legible
-on both. The same figures give the same file.
+They stand in documents with a light or a dark background: nothing is filled, and text and lines are of a grey that is
+legible on both. The same figures give the same file.
 
 Rejected: bars of the figures themselves (nanoseconds, bytes and messages a second have no common axis), and one chart a
 row (thirty of them compare nothing).
@@ -144,4 +144,5 @@ def draw_curves(results: List[dict], directory: str) -> None:
     """One file for each axis."""
     plt = pyplot()
     for axis in dict.fromkeys(result["axis"] for result in results):
-        draw_axis(plt, axis, [result for result in results if result["axis"] == axis], os.path.join(directory, f"{axis}.svg"))
+        those = [result for result in results if result["axis"] == axis]
+        draw_axis(plt, axis, those, os.path.join(directory, f"{axis}.svg"))

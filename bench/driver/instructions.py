@@ -70,7 +70,8 @@ def differences(recorded: dict, here: Dict[str, str]) -> List[str]:
     """Why the record does not hold here; [] when it does."""
     if not recorded:
         return ["there is no record"]
-    return [f"{name} is {mine}, recorded with {recorded.get(name)}" for name, mine in here.items() if recorded.get(name) != mine]
+    unlike = [name for name in here if recorded.get(name) != here[name]]
+    return [f"{name} is {here[name]}, recorded with {recorded.get(name)}" for name in unlike]
 
 
 def print_row(row: Row, mine: float, theirs: float) -> bool:

@@ -56,6 +56,10 @@ def sample(program: str, curve: Curve, at: int, quick: bool) -> float:
     return float(run_process(command(program, curve, at, quick), cpus).split()[0])
 
 
+def summary(values: List[float]) -> Dict[str, float]:
+    return {"median": statistics.median(values), "min": min(values), "max": max(values)}
+
+
 def run_curve(program: str, curve: Curve, rounds: int, quick: bool) -> dict:
     values: Dict[int, List[float]] = {at: [] for at in curve.at}
     progress(f"{curve.name}: {rounds} rounds over {', '.join(f'{at:,}' for at in curve.at)} {curve.axis}")
@@ -64,14 +68,15 @@ def run_curve(program: str, curve: Curve, rounds: int, quick: bool) -> dict:
             progress(f"{curve.name}: round {turn} of {rounds}", f"{at:,} {curve.axis}")
             values[at].append(sample(program, curve, at, quick))
     progress("")
-    points = [{"at": at, "median": statistics.median(those), "min": min(those), "max": max(those)} for at, those in values.items()]
+    points = [{"at": at, **summary(those)} for at, those in values.items()]
     return {"curve": curve.name, "axis": curve.axis, "unit": curve.unit, "points": points}
 
 
 def print_curve(result: dict) -> None:
     print(f"{result['curve']}, {result['unit']}")
     for point in result["points"]:
-        print(f"  {point['at']:>10,} {result['axis']:<14}{point['median']:>12,.1f}{point['min']:>12,.1f}{point['max']:>12,.1f}")
+        figures = "".join(f"{point[key]:>12,.1f}" for key in ("median", "min", "max"))
+        print(f"  {point['at']:>10,} {result['axis']:<14}{figures}")
     print(flush=True)
 
 
