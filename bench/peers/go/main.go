@@ -12,8 +12,8 @@
 //     ready.
 //   - prialt4: Go has no select with priorities; its idiom is a cascade of selects with default, which costs no more
 //     than the plain select, so this row has the cascade.
-//   - memory: the collector runs before both readings, and what it does not need goes back to the kernel: without
-//     that it is 1 % more. All wait on one channel, as in the other programs: one each would add its 96 bytes.
+//   - memory, memory_1m: the collector runs before both readings, and what it does not need goes back to the kernel:
+//     without that it is 1 % more. All wait on one channel, as in the other programs: one each would add its 96 bytes.
 //   - the collector's settings are left alone: only spawn_join leaves garbage, its closures.
 //   - GOMAXPROCS(1) pinned to one CPU, and not pinned, take the same time; so do builds with and without cgo, and a
 //     go.mod that names the newest language version.
@@ -211,23 +211,32 @@ func pageTableBytes() float64 {
 	return kib * 1024
 }
 
-func memory(count int) {
+// block prints the memory that count blocked goroutines take; it returns the nanoseconds that making one took.
+func block(count int) float64 {
 	channel := make(chan int64)
 	blocked := 0
 	debug.FreeOSMemory()
 	resident, tables := residentBytes(), pageTableBytes()
+	start := time.Now()
 	for i := 0; i < count; i++ {
 		go func() {
 			blocked++
 			<-channel
 		}()
 	}
-	runtime.Gosched() // everybody before main in the queue runs, and blocks
+	for blocked < count {
+		runtime.Gosched()
+	}
+	took := time.Since(start)
 	debug.FreeOSMemory()
-	require(blocked == count, "blocking all goroutines")
 	fmt.Printf("%.1f\n", (residentBytes()-resident)/float64(count))
 	fmt.Printf("page_tables %.1f\n", (pageTableBytes()-tables)/float64(count))
+	return float64(took.Nanoseconds()) / float64(count)
 }
+
+func memory(count int) { block(count) }
+
+func memory1m(count int) { fmt.Printf("create %.1f\n", block(count)) }
 
 var rows = []row{
 	{"yield2", timed(yieldAmong(2))},
@@ -239,6 +248,12 @@ var rows = []row{
 	{"alt4_ready", timed(func(n int) { mergeFour(n, selectAnyReady) })},
 	{"spawn_join", timed(spawnJoin)},
 	{"memory", memory},
+	{"memory_1m", memory1m},
+	{"buffered_spsc", bufferedSpsc},
+	{"buffered_mpsc4", bufferedMpsc4},
+	{"alt4_ack", timed(alt4Ack)},
+	{"alt64", alt64},
+	{"threadring", timed(threadRing)},
 	{"rendezvous_cross", timed(rendezvousCross)},
 	{"skynet", skynet},
 	{"spawn_bulk", spawnBulk},
@@ -246,6 +261,10 @@ var rows = []row{
 	{"timer_pair", timerPair},
 	{"timers_1s", timers1s},
 	{"hogs", hogs},
+	{"latency_1", latencyAt(1)},
+	{"latency_50", latencyAt(50)},
+	{"latency_95", latencyAt(95)},
+	{"idle_cpu", idleCPU},
 }
 
 func usage() {

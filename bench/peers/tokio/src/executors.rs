@@ -11,6 +11,7 @@
 //  - spawn_bulk: a vector of join handles; a JoinSet, and a channel that closes with its last sender, take a fifth to a
 //    third longer.
 
+use crate::channels::{return_pongs, send_pings};
 use crate::harness::{measured, nanoseconds, require, sum_below};
 use std::future::Future;
 use std::pin::Pin;
@@ -24,21 +25,6 @@ pub fn runtime(executors: usize) -> Runtime {
 
 pub fn one_thread() -> Runtime {
     Builder::new_current_thread().enable_time().build().unwrap()
-}
-
-async fn send_pings(ping: mpsc::Sender<i64>, mut pong: mpsc::Receiver<i64>, round_trips: u64) {
-    let mut sum = 0;
-    for i in 0..round_trips {
-        ping.send(i as i64).await.unwrap();
-        sum += pong.recv().await.unwrap();
-    }
-    require(sum == sum_below(round_trips), "the sum of the pongs");
-}
-
-async fn return_pongs(mut ping: mpsc::Receiver<i64>, pong: mpsc::Sender<i64>, round_trips: u64) {
-    for _ in 0..round_trips {
-        pong.send(ping.recv().await.unwrap()).await.unwrap();
-    }
 }
 
 fn ping_pong(runtime: &Runtime, messages: u64) {

@@ -34,6 +34,10 @@ pub fn nanoseconds(duration: Duration) -> f64 {
     duration.as_nanos() as f64
 }
 
+pub fn millions_a_second(ns_a_message: f64) -> f64 {
+    1000.0 / ns_a_message
+}
+
 /// The sum of 0 .. count - 1.
 pub fn sum_below(count: u64) -> i64 {
     (count * (count - 1) / 2) as i64

@@ -10,6 +10,7 @@
 
 use crate::executors::runtime;
 use crate::harness::{measured, nanoseconds, require};
+use crate::process::cpu_seconds;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -84,17 +85,6 @@ fn lateness(deadline: Instant) -> Duration {
     let late = Instant::now().checked_duration_since(deadline);
     require(late.is_some(), "sleeping until the deadline");
     late.unwrap()
-}
-
-fn cpu_seconds() -> f64 {
-    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
-    // SAFETY: getrusage fills the structure that it is given; all zeros is a value of it.
-    let used = unsafe {
-        let mut used: libc::rusage = std::mem::zeroed();
-        require(libc::getrusage(libc::RUSAGE_SELF, &mut used) == 0, "getrusage");
-        used
-    };
-    seconds(used.ru_utime) + seconds(used.ru_stime)
 }
 
 async fn sleep_once(deadline: Instant) -> Duration {
