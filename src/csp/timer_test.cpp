@@ -1,4 +1,5 @@
 // Timers: csp_after, csp_tick, csp_sleep_until. Real time: bounds from below are exact, those from above generous.
+#include "csp/channel.hpp"
 #include "csp/test_csp.hpp"
 
 #include <algorithm>
@@ -7,6 +8,8 @@
 using namespace mc::csp::testing;
 
 namespace {
+
+constexpr int64_t HOUR = 3600 * MC_SEC;
 
 void spin(int64_t ns) {
     for (const int64_t until = mc_after(ns); mc_now() < until;) {
@@ -101,6 +104,25 @@ Test(Timer, release_cancels) {
         csp_reader_release(timer);
         cr_assert_eq(csp_run(), 0, "something is pending");
     }
+}
+
+// Goal: the channel of a timer that has been stopped, has fired, or never would is used again, as those of no timers are.
+Test(Timer, channels_go_back) {
+    World world;
+    const uint32_t before = mc::csp::channel_slab().carved();
+    for (int i = 0; i < 10'000; ++i) {
+        csp_reader_release(csp_after(HOUR));
+        csp_reader_release(csp_after(INT64_MAX));
+        csp_reader_release(csp_tick(HOUR));
+        if (i % 1'000 == 0) {
+            csp_reader fires = csp_after(1);
+            int64_t time = 0;
+            cr_assert_eq(csp_recv(fires, &time), 1);
+            csp_reader_release(fires);
+        }
+    }
+    cr_assert_lt(mc::csp::channel_slab().carved() - before, 2u * 4096); // a debug build's quarantine
+    cr_assert_eq(csp_run(), 0);                                         // nothing is armed
 }
 
 // Goal: several references are one timer: it goes with the last.

@@ -40,8 +40,8 @@ struct Slab : SlabOwners {
     Slab *hotter = nullptr; // in the class's list of slabs that have a stack to hand out
     Slab *colder = nullptr;
     int64_t released_ns = 0; // when a stack was released into it last
-    char *memory = nullptr; // base
-    uint64_t canaries = 0;  // bit i: stack i has no guard but a canary
+    char *memory = nullptr;  // base
+    uint64_t canaries = 0;   // bit i: stack i has no guard but a canary
     uint8_t capacity = 0;
     uint8_t carved = 0; // stacks [0, carved) have their guard
     uint8_t free = 0;   // how many of those are in `order`

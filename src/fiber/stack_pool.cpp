@@ -31,8 +31,8 @@ Pool pools[kStackClasses];
 // nobody has done so before; reset by stack_trim_aged before it takes those locks, so that one of the two sees the other.
 // relaxed: the locks order it.
 sync::atomic<int64_t> trim_due_ns{INT64_MAX};
-constexpr uint32_t slabs_at_a_time = 16;   // of one that has nothing better to do
-constexpr uint32_t slabs_a_release = 2;    // more than a batch of released stacks fills
+constexpr uint32_t slabs_at_a_time = 16; // of one that has nothing better to do
+constexpr uint32_t slabs_a_release = 2;  // more than a batch of released stacks fills
 
 // How many free stacks may keep their memory: 256 or 16 MiB, or an eighth of those in use, lest a server whose number
 // of connections swings a little pays a page fault for each.
@@ -343,7 +343,9 @@ Stack slab_stack(Slab &slab, uint32_t index) {
     return stack;
 }
 
-uint32_t pool_take(uint32_t size_class, uint32_t want, Stack *out) {
+namespace {
+
+uint32_t take(uint32_t size_class, uint32_t want, Stack *out) {
     Pool &pool = pools[size_class];
     sync::lock_guard guard(pool.lock);
     uint32_t took = 0;
@@ -354,6 +356,37 @@ uint32_t pool_take(uint32_t size_class, uint32_t want, Stack *out) {
         out[took++] = pop(pool, *slab);
     }
     return took;
+}
+
+// Unmaps all slabs of the class that no stack is used of. False: nobody has ever used those that there were.
+bool unmap_unused(Pool &pool) {
+    Slab *doomed = nullptr;
+    bool used = false;
+    pool.lock.lock();
+    for (Slab *slab = pool.hottest, *next; slab != nullptr; slab = next) {
+        next = slab->colder;
+        if (!slab->wholly_free())
+            continue;
+        used |= slab->carved != 0;
+        detach(pool, *slab);
+        slab->colder = doomed;
+        doomed = slab;
+    }
+    pool.lock.unlock();
+    unmap_all(pool, doomed);
+    return used;
+}
+
+} // namespace
+
+// Where there is no room for more, what other sizes keep unused makes some.
+uint32_t pool_take(uint32_t size_class, uint32_t want, Stack *out) {
+    if (const uint32_t took = take(size_class, want, out))
+        return took;
+    bool room = false;
+    for (Pool &pool : pools)
+        room |= unmap_unused(pool);
+    return room ? take(size_class, want, out) : 0;
 }
 
 void pool_give(uint32_t size_class, const Stack *stacks, uint32_t count) {
@@ -393,18 +426,7 @@ int64_t stack_trim_aged(int64_t now_ns) {
 void stack_trim() {
     for (uint32_t size_class = 0; size_class != kStackClasses; ++size_class) {
         Pool &pool = pools[size_class];
-        Slab *doomed = nullptr;
-        pool.lock.lock();
-        for (Slab *slab = pool.hottest, *next; slab != nullptr; slab = next) {
-            next = slab->colder;
-            if (!slab->wholly_free())
-                continue;
-            detach(pool, *slab);
-            slab->colder = doomed;
-            doomed = slab;
-        }
-        pool.lock.unlock();
-        unmap_all(pool, doomed);
+        (void)unmap_unused(pool);
         int64_t due = 0;
         (void)trim(pool, 0, INT64_MAX, UINT32_MAX, &due);
     }

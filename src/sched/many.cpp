@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t linger_max_ns = 25'000; // what a wake-up costs
 constexpr int64_t linger_min_ns = 1'000;
-constexpr int brief_looks = 32; // a microsecond or so
+constexpr int brief_looks = 32;             // a microsecond or so
 constexpr int64_t short_sleep_ns = 100'000; // after which lingering would have paid
 constexpr uint32_t deep_queue = 64;         // from here on a woken task may go to a less loaded executor
 constexpr int search_rounds = 2;
