@@ -72,6 +72,16 @@ void stack_release(const Stack &stack) {
     pool_give(stack.size_class, &stack, 1);
 }
 
+int64_t stack_trim_aged(int64_t now_ns) {
+    const ErrnoKept kept;
+    return pool_trim_aged(now_ns);
+}
+
+void stack_trim_excess() {
+    const ErrnoKept kept;
+    pool_trim_excess();
+}
+
 bool stack_canary_ok(const Stack &stack) { return !stack.canary || canary_intact(stack.low()); }
 
 void detail::check_canary(const Stack &stack) {

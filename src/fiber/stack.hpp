@@ -95,8 +95,11 @@ void stack_trim();
 constexpr int64_t kStackDecayNs = 1'000'000'000;
 
 // Gives back some of what has been unused for so long. Returns when there is more to do, at now_ns or later (INT64_MAX: not
-// before further stacks are released). Any thread that has nothing better to do; takes microseconds a slab, of a few.
+// before further stacks are released). Any thread that has nothing better to do; a slab of each size at a time, which takes
+// some hundred microseconds.
 int64_t stack_trim_aged(int64_t now_ns);
+// Gives back all past what the pool keeps for good, at once: for when nobody may be there to do so later. Any thread.
+void stack_trim_excess();
 
 // Around a fork: takes this room's locks, so that the child finds whole what they guard; gives them back, in both
 // processes.

@@ -173,6 +173,32 @@ Test(StackMemory, given_back_every_time) {
         stack_release(stack);
 }
 
+// Goal: what is past what the pool keeps goes without the delay when that is asked for.
+Test(StackMemory, excess_goes_at_once) {
+    std::vector<Stack> stacks = acquire_many(2'000, 32768);
+    for (const Stack &stack : stacks) {
+        touch(stack, kPageBytes);
+        stack_release(stack);
+    }
+    cr_assert_eq(stack_counters().pooled_warm, 2'000u);
+    stack_trim_excess();
+    cr_assert_leq(stack_counters().pooled_warm, 256u + 64);
+    cr_assert_eq(stack_trim_aged(sync::now_ns() + 2 * kStackDecayNs), INT64_MAX);
+}
+
+// Goal: slabs that one stack each kept after the others had lost their memory go with it.
+Test(StackMemory, last_stack_of_a_slab) {
+    std::vector<Stack> stacks = acquire_many(64 * 100, 8192);
+    for (std::size_t i = 0; i != stacks.size(); ++i)
+        if (i % 64 != 0)
+            stack_release(stacks[i]);
+    let_decay();
+    cr_assert_geq(stack_counters().slabs, 100u);
+    for (std::size_t i = 0; i < stacks.size(); i += 64)
+        stack_release(stacks[i]);
+    cr_assert_leq(stack_counters().slabs, 10u);
+}
+
 // Goal: a guard outlives the giving back of the memory above it.
 Test(StackMemory, guards_survive_giving_back) {
     using mc::fiber::testing::death_of;

@@ -31,8 +31,10 @@ Pool pools[kStackClasses];
 // nobody has done so before; reset by stack_trim_aged before it takes those locks, so that one of the two sees the other.
 // relaxed: the locks order it.
 sync::atomic<int64_t> trim_due_ns{INT64_MAX};
-constexpr uint32_t slabs_at_a_time = 16; // of one that has nothing better to do
-constexpr uint32_t slabs_a_release = 2;  // more than a batch of released stacks fills
+// How many slabs that had been used have made room: for who found none meanwhile. relaxed: it only decides whether to try again.
+sync::atomic<uint64_t> slabs_unmapped{0};
+constexpr uint32_t slabs_at_a_time = 1; // of each class, by one that has nothing better to do, and looks for that again
+constexpr uint32_t slabs_a_release = 2; // more than a batch of released stacks fills
 
 // How many free stacks may keep their memory: 256 or 16 MiB, or an eighth of those in use, lest a server whose number
 // of connections swings a little pays a page fault for each.
@@ -226,6 +228,8 @@ void unmap(Pool &pool, Slab &slab) {
         attach(pool, slab);
         return;
     }
+    if (slab.carved != 0)
+        slabs_unmapped.fetch_add(1, sync::relaxed);
     pages_guard_gone(slab.protects);
 #ifdef MC_VALGRIND
     for (uint32_t i = 0; i != slab.carved; ++i)
@@ -319,10 +323,13 @@ bool trim(Pool &pool, uint64_t keep, int64_t released_by, uint32_t most, int64_t
     return true;
 }
 
-// Under a class's lock, which has become too warm.
-void want_trim(int64_t now_ns) {
-    if (trim_due_ns.load(sync::relaxed) == INT64_MAX)
-        trim_due_ns.store(now_ns + kStackDecayNs, sync::relaxed);
+// Returns when the next is due then.
+int64_t want_trim_by(int64_t due_ns) {
+    int64_t seen = trim_due_ns.load(sync::relaxed);
+    while (due_ns < seen)
+        if (trim_due_ns.compare_exchange_weak(seen, due_ns, sync::relaxed, sync::relaxed))
+            return due_ns;
+    return seen;
 }
 
 uint64_t kept_now(Pool &pool, uint32_t size_class) {
@@ -381,32 +388,43 @@ bool unmap_unused(Pool &pool) {
 
 // Where there is no room for more, what other sizes keep unused makes some.
 uint32_t pool_take(uint32_t size_class, uint32_t want, Stack *out) {
+    const uint64_t before = slabs_unmapped.load(sync::relaxed);
     if (const uint32_t took = take(size_class, want, out))
         return took;
     bool room = false;
     for (Pool &pool : pools)
         room |= unmap_unused(pool);
+    room |= slabs_unmapped.load(sync::relaxed) != before; // by another thread that was in the same need
     return room ? take(size_class, want, out) : 0;
 }
 
 void pool_give(uint32_t size_class, const Stack *stacks, uint32_t count) {
     Pool &pool = pools[size_class];
     const int64_t now = sync::now_ns();
+    Slab *doomed = nullptr;
     pool.lock.lock();
-    for (uint32_t i = 0; i != count; ++i)
+    for (uint32_t i = 0; i != count; ++i) {
         push(pool, stacks[i], now);
+        auto &slab = *static_cast<Slab *>(stacks[i].slab);
+        // One whose memory has gone already was kept by this stack: there is nothing in it that a delay would save.
+        if (slab.cold != 0 && !slab.trimming && detach_if_unused(pool, slab, kept_stacks(pool, size_class))) {
+            slab.colder = doomed;
+            doomed = &slab;
+        }
+    }
     const uint64_t keep = kept_stacks(pool, size_class);
     const bool too_warm = pool.warm > keep;
     if (too_warm)
-        want_trim(now);
+        want_trim_by(now + kStackDecayNs);
     pool.lock.unlock();
+    unmap_all(pool, doomed);
     int64_t due = 0;
     if (too_warm && trim_due_ns.load(sync::relaxed) <= now)
         (void)trim(pool, keep, now - kStackDecayNs, slabs_a_release, &due);
 }
 
-int64_t stack_trim_aged(int64_t now_ns) {
-    int64_t seen = trim_due_ns.load(sync::relaxed);
+int64_t pool_trim_aged(int64_t now_ns) {
+    const int64_t seen = trim_due_ns.load(sync::relaxed);
     if (seen > now_ns)
         return seen;
     trim_due_ns.store(INT64_MAX, sync::relaxed);
@@ -417,10 +435,18 @@ int64_t stack_trim_aged(int64_t now_ns) {
         const bool more = trim(pool, kept_now(pool, size_class), now_ns - kStackDecayNs, slabs_at_a_time, &due);
         next = std::min(next, more ? now_ns : due);
     }
-    seen = trim_due_ns.load(sync::relaxed);
-    while (next < seen && !trim_due_ns.compare_exchange_weak(seen, next, sync::relaxed, sync::relaxed)) {
+    return want_trim_by(next);
+}
+
+void pool_trim_excess() {
+    if (trim_due_ns.load(sync::relaxed) == INT64_MAX)
+        return;
+    trim_due_ns.store(INT64_MAX, sync::relaxed);
+    for (uint32_t size_class = 0; size_class != kStackClasses; ++size_class) {
+        Pool &pool = pools[size_class];
+        int64_t due = 0;
+        (void)trim(pool, kept_now(pool, size_class), INT64_MAX, UINT32_MAX, &due);
     }
-    return std::min(next, seen);
 }
 
 void stack_trim() {

@@ -7,7 +7,8 @@
 //  - a slab with no stack in use is unmapped;
 //  - otherwise the memory of its free stacks is given back.
 // The calls are made with the lock released, by whoever releases stacks later, and by executors that have nothing else to
-// do (stack_trim_aged), a few slabs at a time.
+// do (stack_trim_aged), a slab at a time. Where nobody will be there for that (stack_trim_excess) there is no delay; nor for
+// the last stack of a slab whose other stacks have lost their memory.
 //
 // The delay is what makes it cheap: a page given back costs two microseconds while both processors run (it must leave
 // their translation caches), and most are wanted again soon, or their slab's other stacks end meanwhile and all go in
@@ -25,6 +26,10 @@ uint32_t pool_take(uint32_t size_class, uint32_t want, Stack *out);
 
 // Takes back stacks of one class.
 void pool_give(uint32_t size_class, const Stack *stacks, uint32_t count);
+
+// As stack_trim_aged and stack_trim_excess.
+int64_t pool_trim_aged(int64_t now_ns);
+void pool_trim_excess();
 
 // Around a fork, see fiber::before_fork.
 void pools_lock();

@@ -346,7 +346,10 @@ bool Executor::run_once(int64_t deadline_ns) noexcept {
     }
     if (!queue_.holds_only(self)) // also to those in csp_schedule: they may find that they are done
         yield();
-    return queue_.others_to_run(self) || !timers_.empty() || frees;
+    const bool more = queue_.others_to_run(self) || !timers_.empty() || frees;
+    if (!more)
+        fiber::stack_trim_excess(); // the owner may not come back for long
+    return more;
 }
 
 bool Executor::run_until_idle(int64_t deadline_ns) noexcept {

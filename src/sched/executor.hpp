@@ -250,6 +250,7 @@ private:
     void watch_quantum(int64_t now) noexcept;
     void measure_load() noexcept;
     uint32_t fire(TimerHeap &timers, int64_t now) noexcept;
+    void tell_late(int64_t now) noexcept;
     bool is_worth_a_wake(uint64_t tasks) const noexcept;
     void measure_turns(int64_t now) noexcept;
     bool others_queued() const noexcept;
@@ -297,6 +298,8 @@ private:
     Task *pinned_head_ = nullptr;
     Task *pinned_tail_ = nullptr;
     bool tells_later_ = false; // timers fire: whether others are told of what they make runnable is decided afterwards
+    int64_t untold_ns_ = 0;    // since when nobody has been told of such; 0: there are none
+    bool waited_in_vain_ = false; // just now, for an answer
     bool pinned_turn_ = false;
     Executor *move_to_ = nullptr;  // of task_moves_
     uint64_t watched_turn_ = 0;    // the turn that ran at the last poll

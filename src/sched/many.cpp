@@ -113,15 +113,33 @@ void Executor::push_tail_of_many(Task *task) noexcept {
 
 // Fires what is due, in this executor's heap or another's. Timers often make a few tasks runnable that run for a microsecond
 // each: an executor that had nothing else to do is through with them before another one, woken for them, has got up. So
-// then nobody is woken. Should one of them compute for long after all, the others wait for the sentry.
+// then nobody is woken, yet. Should they take longer after all, others are told after the turn that did (tell_late), or the
+// sentry comes.
 uint32_t Executor::fire(TimerHeap &timers, int64_t now) noexcept {
-    tells_later_ = many_ && thread_.running == idle_;
-    const uint64_t before = ring_.size();
+    tells_later_ = many_ && thread_.running == idle_ && step_ == nullptr && !to_idle_ && !others_queued();
     const uint32_t fired = timers.fire_due(now);
-    if (tells_later_ && ring_.size() != before && is_worth_a_wake(ring_.size()))
-        pool_.notify();
+    if (tells_later_ && ring_.size() != 0) {
+        if (is_worth_a_wake(ring_.size()))
+            pool_.notify();
+        else
+            untold_ns_ = now;
+    }
     tells_later_ = false;
     return fired;
+}
+
+// At a poll. As long as somebody waits of whom nobody was told, each switch polls.
+void Executor::tell_late(int64_t now) noexcept {
+    if (untold_ns_ == 0)
+        return;
+    if (ring_.size() == 0) {
+        untold_ns_ = 0;
+    } else if (now - untold_ns_ >= linger_max_ns) {
+        untold_ns_ = 0;
+        pool_.notify();
+    } else {
+        switches_left_ = 1;
+    }
 }
 
 // Would they take us longer than another executor's waking up?
@@ -237,9 +255,16 @@ void Executor::idle_of_many() noexcept {
     if (Task *task = choose())
         return run(task);
     if (wait_briefly())
-        return;
+        return reclaim_in_turn();
     poll();
-    if (others_queued() || to_idle_ || search() || linger())
+    if (others_queued() || to_idle_)
+        return reclaim_in_turn();
+    if (search()) {
+        if (waited_in_vain_)
+            linger_ns_ /= 2; // there is more to find than to wait for
+        return reclaim_in_turn();
+    }
+    if (linger())
         return reclaim_in_turn();
     if (reclaim_before_sleep() || trim_before_sleep())
         return;
@@ -330,6 +355,7 @@ bool Executor::waits_pay() const noexcept {
 // Two that send each other messages across executors: the answer comes in less time than a look around takes, at the clock,
 // at what others have queued, at the counts that all share. True: it has come. It is no search either.
 bool Executor::wait_briefly() noexcept {
+    waited_in_vain_ = false;
     if (linger_ns_ != linger_max_ns || sleeper_.searching || pool_.stopping() || !waits_pay())
         return false;
     for (int i = 0; i < brief_looks; ++i) {
@@ -339,6 +365,7 @@ bool Executor::wait_briefly() noexcept {
         }
         sync::cpu_relax();
     }
+    waited_in_vain_ = true;
     return false;
 }
 
@@ -473,6 +500,7 @@ void Executor::poll_of_many(int64_t now) noexcept {
         wheel_turned_ns_ = now;
     else if (now - wheel_turned_ns_ >= pool_.options().quantum_ns)
         to_idle_ = true;
+    tell_late(now);
     watch_quantum(now);
     measure_load();
     measure_turns(now);

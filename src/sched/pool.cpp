@@ -149,6 +149,7 @@ void Pool::stop() noexcept {
         wake_up(heir->first());
     }
     stopping_.store(0, sync::relaxed); // no executor is there to read it
+    fiber::stack_trim_excess();        // no executor of ours will be there to do so later
 }
 
 bool Pool::no_strays() const noexcept {
