@@ -222,38 +222,29 @@ struct Crowd {
     uint64_t messages = 0;
 };
 
-inline int32_t receive_for_ever(void *user) {
-    auto &crowd = *static_cast<Crowd *>(user);
+inline int send_one(Crowd &crowd) {
     int64_t value = 0;
-    while (csp_recv(crowd.channel.reader, &value) == 1) {
+    return csp_send(crowd.channel.writer, &value);
+}
+inline int receive_one(Crowd &crowd) {
+    int64_t value = 0;
+    return csp_recv(crowd.channel.reader, &value);
+}
+
+// One of the crowd.
+template <int (*act)(Crowd &)> int32_t act_for_ever(void *user) {
+    auto &crowd = *static_cast<Crowd *>(user);
+    while (act(crowd) == 1) {
     }
     return 0;
 }
 
-inline int32_t send_for_ever(void *user) {
+// The one that serves the crowd.
+template <int (*act)(Crowd &)> int32_t act_on_crowd(void *user) {
     auto &crowd = *static_cast<Crowd *>(user);
-    int64_t value = 0;
-    while (csp_send(crowd.channel.writer, &value) == 1) {
-    }
-    return 0;
-}
-
-inline int32_t send_to_crowd(void *user) {
-    auto &crowd = *static_cast<Crowd *>(user);
-    int64_t value = 0;
     crowd.gates.start.pass();
     for (uint64_t left = crowd.messages; left > 0; --left)
-        csp_send(crowd.channel.writer, &value);
-    crowd.gates.end.pass();
-    return 0;
-}
-
-inline int32_t receive_from_crowd(void *user) {
-    auto &crowd = *static_cast<Crowd *>(user);
-    int64_t value = 0;
-    crowd.gates.start.pass();
-    for (uint64_t left = crowd.messages; left > 0; --left)
-        csp_recv(crowd.channel.reader, &value);
+        act(crowd);
     crowd.gates.end.pass();
     return 0;
 }
@@ -270,10 +261,10 @@ inline double serve(mc_task_fn one, mc_task_fn each, uint64_t iterations, uint64
 // Nanoseconds a message, of one microthread to size that wait in a receive on the same channel, or from size that wait in a
 // send; with the waking of the one that was served, which waits again.
 inline double receivers(uint64_t iterations, uint64_t, uint64_t size) {
-    return serve(send_to_crowd, receive_for_ever, iterations, size);
+    return serve(act_on_crowd<send_one>, act_for_ever<receive_one>, iterations, size);
 }
 inline double senders(uint64_t iterations, uint64_t, uint64_t size) {
-    return serve(receive_from_crowd, send_for_ever, iterations, size);
+    return serve(act_on_crowd<receive_one>, act_for_ever<send_one>, iterations, size);
 }
 
 } // namespace ours::scale

@@ -17,9 +17,9 @@
 //  - mutex: fibers::mutex, contended by one fiber on each of two threads, which keep to their threads (round_robin).
 //    launch::post and launch::dispatch, the threads' main fibers in place of fibers of their own, and for two threads
 //    work_stealing and shared_work: no difference beyond the noise.
-//  - buffered_spsc on two: a fiber on each of two threads, which keep to their threads, as the row asks. buffered_mpsc4 on
-//    two: shared_work, whose threads sleep when they have nothing (its parameter suspend); without that, with work_stealing,
-//    or with the producers on one thread and the consumer on the other it is several times slower.
+//  - buffered_spsc and buffered_mpsc4 on two: shared_work, whose threads sleep when they have nothing (its parameter
+//    suspend); without that, with work_stealing, or with the producers on one thread and the consumer on the other mpsc4 is
+//    several times slower. spsc with its ends on different threads is the further line, apart.
 //  - idle_cpu: threads that keep to their fibers, which sleep when they have nothing; so would shared_work with suspend.
 //  - memory_1m: as memory. The default stacks would touch 2 KB more a fiber.
 // Not used: BOOST_FIBERS_NO_ATOMICS, which single-threaded programs may set when they build Boost themselves; no
@@ -159,13 +159,6 @@ struct BufferedStream {
     }
 };
 
-double buffered_spsc(uint64_t iterations, uint64_t executors) {
-    return bench::millions_a_second(bench::time_per_operation(iterations, [=](uint64_t messages) {
-        BufferedStream stream(1, messages);
-        executors == 1 ? stream.run_here() : stream.run_on_two_threads();
-    }));
-}
-
 // Threads beside this one that share its fibers, as long as it lives.
 class Helpers {
 public:
@@ -196,6 +189,16 @@ private:
     bool over_ = false; // guarded by mutex_
     std::vector<std::thread> threads_;
 };
+
+double buffered_spsc(uint64_t iterations, uint64_t executors) {
+    auto here = [](uint64_t messages) { BufferedStream(1, messages).run_here(); };
+    auto apart = [](uint64_t messages) { BufferedStream(1, messages).run_on_two_threads(); };
+    if (executors == 1)
+        return bench::millions_a_second(bench::time_per_operation(iterations, here));
+    bench::further("apart", bench::millions_a_second(bench::time_per_operation(iterations, apart)));
+    Helpers helpers(executors);
+    return bench::millions_a_second(bench::time_per_operation(iterations, here));
+}
 
 void run_mpsc4(uint64_t messages) { BufferedStream(4, messages).run_here(); }
 

@@ -231,7 +231,8 @@ void Channel::drained(Waiters &woken) noexcept {
         claim_dead(woken);
 }
 
-// The timer of a channel whose reading end has just closed ends, and its hold of the writing end with it. True: it was armed.
+// The timer of a channel whose reading end has just closed ends, and its hold of the writing end with it. False: there is none,
+// or it has ended, or it is firing and ends then.
 bool Channel::stop_timer() noexcept {
     if (timer_ == nullptr || released(writer_side) || !timer_->stop())
         return false;

@@ -96,11 +96,16 @@ __attribute__((noinline)) int discard(ThreadContext &thread, Channel &channel, c
     return result;
 }
 
+// Under the lock: is it still the channel, and the end, that the caller means?
+inline bool lives(const Channel &channel, Side side, uint32_t generation) noexcept {
+    return generation != 0 ? channel.generation.load(sync::relaxed) == generation : !channel.released(side);
+}
+
 // Under the lock, which it gives back: whatever is not an open csp channel.
 template <Side side>
 __attribute__((noinline)) int operate_locked(ThreadContext &thread, Channel &channel, void *message,
                                              const Patience &patience, uint32_t generation) noexcept {
-    if (generation != 0 ? channel.generation.load(sync::relaxed) != generation : channel.released(side)) {
+    if (!lives(channel, side, generation)) {
         channel.unlock();
         return generation != 0 ? MC_E_STALE : report_released();
     }
@@ -179,8 +184,8 @@ int receive_one(ThreadContext &thread, Channel &channel, void *message) noexcept
 int operate(ThreadContext &thread, Channel &channel, Side side, void *message, const Patience &patience,
             uint32_t generation) noexcept {
     channel.lock();
-    const bool lives = generation != 0 ? channel.generation.load(sync::relaxed) == generation : !channel.released(side);
-    if (lives && message != nullptr && channel.pass_buffer(side, message)) {
+    // Here, before the call: operate_locked saves many registers.
+    if (message != nullptr && lives(channel, side, generation) && channel.pass_buffer(side, message)) {
         channel.unlock();
         return 1;
     }

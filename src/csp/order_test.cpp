@@ -4,6 +4,22 @@
 
 using namespace mc::csp::testing;
 
+namespace {
+
+// A channel of integers with this capacity, on which a microthread waits that marks what it received with r.
+mc_chan_t received_once(uint32_t capacity) {
+    mc_chan_t chan = 0;
+    cr_assert_eq(mc_chan_create(0, sizeof(int), capacity, nullptr, nullptr, &chan), MC_OK);
+    spawn([chan] {
+        int value = 0;
+        cr_assert_eq(mc_recv(chan, &value), MC_OK);
+        mark("r");
+    });
+    return chan;
+}
+
+} // namespace
+
 // Goal: a spawned child runs at once; when it ends, the head goes on.
 Test(Order, spawned_child_runs_at_once) {
     World world;
@@ -324,13 +340,7 @@ Test(Order, a_deadline_of_now_never_switches) {
 // Goal: channels of elements without a buffer hand over in the same way.
 Test(Order, channels_of_elements_hand_over) {
     World world;
-    mc_chan_t chan = 0;
-    cr_assert_eq(mc_chan_create(0, sizeof(int), 0, nullptr, nullptr, &chan), MC_OK);
-    spawn([&] {
-        int value = 0;
-        cr_assert_eq(mc_recv(chan, &value), MC_OK);
-        mark("r");
-    });
+    const mc_chan_t chan = received_once(0);
     int one = 1;
     mark("m1");
     cr_assert_eq(mc_send(chan, &one), MC_OK); // finds r
@@ -343,13 +353,7 @@ Test(Order, channels_of_elements_hand_over) {
 // Goal: who sends into a buffer switches nothing: a receiver that it finds waiting joins the tail, in an alt too.
 Test(Order, senders_into_a_buffer_go_on) {
     World world;
-    mc_chan_t chan = 0;
-    cr_assert_eq(mc_chan_create(0, sizeof(int), 1, nullptr, nullptr, &chan), MC_OK);
-    spawn([&] {
-        int value = 0;
-        cr_assert_eq(mc_recv(chan, &value), MC_OK);
-        mark("r");
-    });
+    const mc_chan_t chan = received_once(1);
     int one = 1;
     mark("m1");
     csp_writer writer = nullptr;
