@@ -225,8 +225,8 @@ bool Executor::reclaim_before_sleep() noexcept {
     return reclaim_or_pause() || (many_ ? others_queued() : !queue_.empty());
 }
 
-// With nothing else to do: the memory of stacks that have long been unused goes back, a little at a time. True: look again. False:
-// sleep until trim_at_ns_ at most.
+// With nothing else to do: the memory of stacks that have long been unused goes back, a little at a time. True: look again.
+// False: sleep until trim_at_ns_ at most.
 bool Executor::trim_before_sleep() noexcept {
     if (simulated()) // its time is not the memory's
         return false;
