@@ -58,6 +58,24 @@ struct Context {
 // with context_exit) and must let no exception out: std::terminate is called. Any thread.
 void context_make(Context &context, const Stack &stack, void (*entry)(Context *previous));
 
+// What a made context starts with where its maker wants other control words than its own.
+struct FloatingControl {
+#ifdef __x86_64__
+    uint32_t mxcsr = 0;
+    uint16_t x87 = 0;
+    static FloatingControl now() {
+        FloatingControl words;
+        asm volatile("stmxcsr %0\n\tfnstcw %1" : "=m"(words.mxcsr), "=m"(words.x87));
+        return words;
+    }
+    void set() const { asm volatile("ldmxcsr %0\n\tfldcw %1" ::"m"(mxcsr), "m"(x87)); }
+#else
+    static FloatingControl now() { return {}; }
+    void set() const {}
+#endif
+    bool operator==(const FloatingControl &) const = default;
+};
+
 // Makes the calling thread's own stack a context, which runs.
 void context_adopt(Context &context);
 

@@ -42,8 +42,10 @@ struct Slab : SlabOwners {
     int64_t released_ns = 0; // when a stack was released into it last
     char *memory = nullptr;  // base
     uint64_t canaries = 0;   // bit i: stack i has no guard but a canary
+    uint64_t guarded = 0;    // bit i: stack i has its guard, of whatever kind; until it is used it needs none
+    uint64_t untouched = 0;  // bit i: stack i is free, and nobody has touched it since it was fresh
     uint8_t capacity = 0;
-    uint8_t carved = 0; // stacks [0, carved) have their guard
+    uint8_t carved = 0; // stacks [0, carved) have been listed
     uint8_t free = 0;   // how many of those are in `order`
     uint8_t cold = 0;   // of which the bottom ones hold no memory
     uint8_t protects = 0;

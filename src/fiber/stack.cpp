@@ -55,6 +55,19 @@ bool canary_intact(const void *low) {
 }
 
 int32_t stack_acquire(uint64_t size, Stack *out) {
+    const int32_t status = stack_reserve(size, out);
+    if (status == MC_OK)
+        stack_ready(*out);
+    return status;
+}
+
+void stack_ready_cold(Stack &stack) {
+    const ErrnoKept kept;
+    pool_guard(stack);
+    stack.cold = false;
+}
+
+int32_t stack_reserve(uint64_t size, Stack *out) {
     if (!size_ok(size))
         return MC_E_INVAL;
     const ErrnoKept kept;
@@ -114,7 +127,7 @@ void after_fork() {
 }
 
 // Half a rack, so that a fiber that comes and one that goes do not each cross the border.
-int32_t StackCache::acquire_slow(uint64_t size, Stack *out) {
+int32_t StackCache::reserve_slow(uint64_t size, Stack *out) {
     if (!size_ok(size))
         return MC_E_INVAL;
     const ErrnoKept kept;
@@ -124,7 +137,9 @@ int32_t StackCache::acquire_slow(uint64_t size, Stack *out) {
     if (rack.count == 0)
         return MC_E_NOMEM;
     std::reverse(rack.slots, rack.slots + rack.count); // the hottest on top
-    *out = rack.slots[--rack.count];
+    Stack *warm = std::partition(rack.slots, rack.slots + rack.count, [](const Stack &stack) { return stack.cold; });
+    rack.cold = static_cast<uint32_t>(warm - rack.slots);
+    *out = rack.pop();
     detail::issue(*out);
     return MC_OK;
 }
@@ -138,6 +153,7 @@ void StackCache::release_slow(const Stack &stack) {
         return pool_give(stack.size_class, &stack, 1);
     pool_give(stack.size_class, rack.slots, spilled);
     rack.count -= spilled;
+    rack.cold -= std::min(rack.cold, spilled);
     std::copy_n(rack.slots + spilled, rack.count, rack.slots);
     rack.slots[rack.count++] = stack;
 }
@@ -148,7 +164,7 @@ void StackCache::flush() {
         Rack &rack = racks_[size_class];
         if (rack.count != 0)
             pool_give(size_class, rack.slots, rack.count);
-        rack.count = 0;
+        rack.count = rack.cold = 0;
     }
 }
 

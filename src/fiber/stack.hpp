@@ -49,6 +49,7 @@ struct Stack {
     uint16_t index = 0;
     uint8_t size_class = 0;
     bool canary = false; // its guard is only a canary
+    bool cold = false;   // nobody has touched it since it was fresh, and it need not have a guard yet: see stack_ready
 
     uint32_t size() const { return static_cast<uint32_t>(kStackMin) << size_class; } // at least what was asked for
     char *end() const {                                                              // top is in the last page
@@ -59,6 +60,15 @@ struct Stack {
 
 // MC_OK; MC_E_INVAL: size is out of [4 KiB, 8 MiB]; MC_E_NOMEM. `out` is written on success only. It has no owner yet.
 int32_t stack_acquire(uint64_t size, Stack *out);
+
+// The same in two steps, for one that is not used at once. Reserved, it may be cold. Before its first use stack_ready gives it its
+// guard, which can not fail; where the system has no memory for another, it gets a canary.
+int32_t stack_reserve(uint64_t size, Stack *out);
+void stack_ready_cold(Stack &stack);
+inline void stack_ready(Stack &stack) {
+    if (stack.cold)
+        stack_ready_cold(stack);
+}
 
 // The caller must not be running on it. Aborts, naming the owner, when the canary is gone. Clears the owner.
 void stack_release(const Stack &stack);
@@ -109,7 +119,7 @@ void after_fork();
 struct StackCounters {
     uint64_t slabs = 0;        // mapped now
     uint64_t bytes_mapped = 0; // address space of those
-    uint64_t carved = 0;       // stacks in them that were ever handed out and have a guard
+    uint64_t carved = 0;       // stacks in them that were ever to be handed out
     uint64_t pooled = 0;       // of those: free in the pool
     uint64_t pooled_warm = 0;  // of those: memory not yet given back
     uint64_t outside = 0;      // carved - pooled: live, or in a StackCache
@@ -131,6 +141,10 @@ inline void issue(const Stack &stack) {
     const std::size_t kept = stack.canary ? kCanaryBytes : 0;
     note_stack_fresh(stack.low() + kept, stack.size() - kept);
 }
+inline void put_aside(const Stack &stack) {
+    const std::size_t kept = stack.canary ? kCanaryBytes : 0;
+    note_stack_dead(stack.low() + kept, stack.size() - kept);
+}
 inline void retire(const Stack &stack) {
     if (stack.canary) [[unlikely]]
         check_canary(stack);
@@ -138,8 +152,7 @@ inline void retire(const Stack &stack) {
 #ifdef MC_DEBUG
     check_and_poison(stack);
 #endif
-    const std::size_t kept = stack.canary ? kCanaryBytes : 0;
-    note_stack_dead(stack.low() + kept, stack.size() - kept);
+    put_aside(stack);
 }
 
 } // namespace detail
@@ -153,12 +166,18 @@ public:
     StackCache &operator=(const StackCache &) = delete;
     ~StackCache() { flush(); }
 
-    // As stack_acquire and stack_release.
+    // As stack_acquire, stack_reserve and stack_release.
     int32_t acquire(uint64_t size, Stack *out) {
+        const int32_t status = reserve(size, out);
+        if (status == 0)
+            stack_ready(*out);
+        return status;
+    }
+    int32_t reserve(uint64_t size, Stack *out) {
         if (size - kStackMin > kStackMax - kStackMin || racks_[stack_class(size)].count == 0) [[unlikely]]
-            return acquire_slow(size, out);
+            return reserve_slow(size, out);
         Rack &rack = racks_[stack_class(size)];
-        *out = rack.slots[--rack.count];
+        *out = rack.pop();
         detail::issue(*out);
         return 0;
     }
@@ -170,6 +189,19 @@ public:
         rack.slots[rack.count++] = stack;
     }
 
+    // Exchanges a cold stack for one of its size that is not, if one is here.
+    void exchange_cold(Stack &stack) {
+        Rack &rack = racks_[stack.size_class];
+        if (rack.cold == rack.count)
+            return;
+        const Stack warm = rack.slots[--rack.count];
+        rack.slots[rack.count++] = rack.slots[rack.cold];
+        rack.slots[rack.cold++] = stack;
+        detail::put_aside(stack);
+        detail::issue(warm);
+        stack = warm;
+    }
+
     void flush();          // gives all to the pool: before a long sleep, and at the end
     uint64_t held() const; // how many it holds
 
@@ -178,10 +210,17 @@ private:
     static constexpr uint8_t kDepths[kStackClasses] = {32, 32, 32, 32, 16, 8, 4, 2, 1, 0, 0, 0};
     struct Rack {
         uint32_t count = 0;
+        uint32_t cold = 0; // so many of them, the bottom ones
         Stack slots[kDepths[0]];
+
+        Stack pop() {
+            if (cold == count)
+                --cold;
+            return slots[--count];
+        }
     };
 
-    int32_t acquire_slow(uint64_t size, Stack *out);
+    int32_t reserve_slow(uint64_t size, Stack *out);
     void release_slow(const Stack &stack);
 
     Rack racks_[kStackClasses]; // owner thread only

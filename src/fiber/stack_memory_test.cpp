@@ -254,7 +254,7 @@ Test(StackMemory, protect_budget) {
 // Goal: at the limit of mappings, stacks go on with canaries.
 Test(StackMemory, protect_refused) {
     pages_force_guard(Guard::protect);
-    pages_fail(PageCall::protect, 3);
+    pages_fail(PageCall::protect, 1);
     std::vector<Stack> stacks = acquire_many(16, 32768);
     std::size_t canaries = 0;
     for (const Stack &stack : stacks)

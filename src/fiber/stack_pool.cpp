@@ -20,7 +20,7 @@ struct Pool {
     // Colder ones have no warm stack; null: none has. Where a trim begins, lest it walk past all that it has trimmed.
     Slab *coldest_warm = nullptr;
     uint64_t slabs = 0;
-    uint64_t carved = 0; // stacks with a guard
+    uint64_t carved = 0; // stacks ever listed
     uint64_t free = 0;   // of those: in no hands
     uint64_t warm = 0;   // of those: with memory
     uint64_t outside() const { return carved - free; }
@@ -97,38 +97,41 @@ Slab *grow(Pool &pool, uint32_t size_class) {
     slab->memory = memory;
     slab->capacity = static_cast<uint8_t>(slab_capacity(size_class));
     slab->carved = slab->free = slab->cold = slab->protects = 0;
-    slab->canaries = 0;
+    slab->canaries = slab->guarded = slab->untouched = 0;
     slab_publish(*slab, memory, size_class);
     ++pool.slabs;
     list_hottest(pool, *slab);
     return slab;
 }
 
-// Gives the next few stacks of the slab their guards and makes them free.
-bool carve(Pool &pool, Slab &slab) {
-    const uint32_t size_class = slab.own_class();
+// Makes the next few stacks of the slab free.
+void carve(Pool &pool, Slab &slab) {
     const uint32_t first = slab.carved;
     const uint32_t count = std::min<uint32_t>(kCarveBatch, slab.capacity - first);
-    Guard kinds[kCarveBatch];
-    if (!pages_guard(slab.low(first) - kPageBytes, stack_stride(size_class), count, kinds))
-        return false;
     for (uint32_t i = count; i-- != 0;) { // so that the lowest comes first
         const uint32_t index = first + i;
-        if (kinds[i] == Guard::canary) {
-            slab.canaries |= uint64_t{1} << index;
-            canary_write(slab.low(index));
-        }
-        slab.protects = static_cast<uint8_t>(slab.protects + (kinds[i] == Guard::protect));
         slab.order[slab.free++] = static_cast<uint8_t>(index);
+        slab.untouched |= uint64_t{1} << index;
 #ifdef MC_VALGRIND
-        slab.valgrind_numbers[index] = note_stack_mapped(slab.low(index), slab.low(index) + stack_bytes(size_class));
+        slab.valgrind_numbers[index] =
+            note_stack_mapped(slab.low(index), slab.low(index) + stack_bytes(slab.own_class()));
 #endif
     }
     slab.cold = slab.free; // only a slab that has nothing else is carved
     slab.carved = static_cast<uint8_t>(first + count);
     pool.carved += count;
     pool.free += count;
-    return true;
+}
+
+// Stack `first` and `count` - 1 after it, none of which has a guard. Those for which the system has none left go without, for now.
+void guard(Slab &slab, uint32_t first, uint32_t count) {
+    Guard kinds[kPageBatch];
+    if (!pages_guard(slab.low(first) - kPageBytes, stack_stride(slab.own_class()), count, kinds))
+        return;
+    for (uint32_t i = 0; i != count; ++i) {
+        slab.protects = static_cast<uint8_t>(slab.protects + (kinds[i] == Guard::protect));
+        slab.guarded |= uint64_t{kinds[i] != Guard::canary} << (first + i);
+    }
 }
 
 Stack pop(Pool &pool, Slab &slab) {
@@ -143,7 +146,10 @@ Stack pop(Pool &pool, Slab &slab) {
         if (slab.has_free()) // uncarved ones: only when no slab has any that were used before
             list_coldest(pool, slab);
     }
-    return slab_stack(slab, index);
+    Stack stack = slab_stack(slab, index);
+    stack.cold = (slab.untouched >> index & 1) != 0;
+    slab.untouched &= ~(uint64_t{1} << index);
+    return stack;
 }
 
 // The slab to take the next stack from. may_grow: map a new one if need be.
@@ -151,8 +157,8 @@ Slab *slab_to_take_from(Pool &pool, uint32_t size_class, bool may_grow) {
     Slab *slab = pool.hottest;
     if (slab == nullptr && may_grow)
         slab = grow(pool, size_class);
-    if (slab != nullptr && slab->free == 0 && !carve(pool, *slab))
-        return nullptr;
+    if (slab != nullptr && slab->free == 0)
+        carve(pool, *slab);
     return slab;
 }
 
@@ -222,6 +228,8 @@ void unmap(Pool &pool, Slab &slab) {
     if (!pages_unmap(slab.memory, slab_bytes(size_class))) {
         note_stack_dead(slab.memory, slab_bytes(size_class));
         give_back(slab, 0, slab.free);
+        for (uint32_t i = 0; i != slab.free; ++i)
+            slab.untouched |= uint64_t{1} << slab.order[i];
         slab.cold = slab.free;
         slab_publish(slab, slab.memory, size_class);
         sync::lock_guard guard(pool.lock);
@@ -252,8 +260,9 @@ void push(Pool &pool, const Stack &stack, int64_t now_ns) {
     slab.released_ns = now_ns;
     MC_INVARIANT(slab.free < slab.carved, stack.index);
     slab.order[slab.free++] = static_cast<uint8_t>(stack.index);
+    slab.untouched |= uint64_t{stack.cold} << stack.index;
     ++pool.free;
-    ++pool.warm;
+    ++pool.warm; // an untouched one too: so it leaves, with its slab, when the others do
     if (!slab.trimming)
         heat(pool, slab);
 }
@@ -277,6 +286,8 @@ void trim_begin(Pool &pool, Slab &slab, uint8_t *upto) {
 // Those released meanwhile lie on top of the ones given back.
 void trim_end(Pool &pool, Slab &slab, uint8_t upto) {
     slab.trimming = false;
+    for (uint32_t i = slab.cold; i != upto; ++i)
+        slab.untouched |= uint64_t{1} << slab.order[i];
     slab.cold = upto;
     slab.free == upto ? list_coldest(pool, slab) : heat(pool, slab);
 }
@@ -396,6 +407,27 @@ uint32_t pool_take(uint32_t size_class, uint32_t want, Stack *out) {
         room |= unmap_unused(pool);
     room |= slabs_unmapped.load(sync::relaxed) != before; // by another thread that was in the same need
     return room ? take(size_class, want, out) : 0;
+}
+
+void pool_guard(Stack &stack) {
+    auto &slab = *static_cast<Slab *>(stack.slab);
+    const uint64_t bit = uint64_t{1} << stack.index;
+    sync::lock_guard locked(pools[stack.size_class].lock);
+    if ((slab.guarded & bit) == 0) {
+        const uint32_t first = stack.index / kPageBatch * kPageBatch;
+        const uint32_t count = std::min<uint32_t>(kPageBatch, slab.carved - first);
+        const uint64_t batch = ((uint64_t{1} << count) - 1) << first;
+        if ((slab.guarded & batch) == 0)
+            guard(slab, first, count);
+        else
+            guard(slab, stack.index, 1);
+    }
+    if ((slab.guarded & bit) == 0) {
+        slab.guarded |= bit;
+        slab.canaries |= bit;
+        canary_write(slab.low(stack.index));
+    }
+    stack.canary = (slab.canaries & bit) != 0;
 }
 
 void pool_give(uint32_t size_class, const Stack *stacks, uint32_t count) {

@@ -254,37 +254,103 @@ Test(Stack, high_water) {
 
 // Goal: no memory is an error that leaves all as it was.
 Test(Stack, failures_leak_nothing) {
-    for (PageCall call : {PageCall::map, PageCall::guard}) {
-        for (uint32_t nth = 1; nth != 8; ++nth) {
-            stack_trim();
-            cr_assert_eq(stack_counters().slabs, 0u);
-            StackCache cache;
-            std::vector<Stack> stacks;
-            pages_fail(call, nth);
-            int failed = 0;
-            for (int i = 0; i != 400; ++i) {
-                Stack stack;
-                const int32_t status = i % 2 == 0 ? stack_acquire(65536, &stack) : cache.acquire(65536, &stack);
-                if (status == MC_OK) {
-                    stacks.push_back(stack);
-                    continue;
-                }
-                ++failed;
-                cr_assert_eq(status, MC_E_NOMEM);
-                cr_assert_null(stack.slab);
+    for (uint32_t nth = 1; nth != 8; ++nth) {
+        stack_trim();
+        cr_assert_eq(stack_counters().slabs, 0u);
+        StackCache cache;
+        std::vector<Stack> stacks;
+        pages_fail(PageCall::map, nth);
+        int failed = 0;
+        for (int i = 0; i != 400; ++i) {
+            Stack stack;
+            const int32_t status = i % 2 == 0 ? stack_acquire(65536, &stack) : cache.acquire(65536, &stack);
+            if (status == MC_OK) {
+                stacks.push_back(stack);
+                continue;
             }
-            // One call failed; whether somebody had to be told depends on what was left in the pool.
-            cr_assert_leq(failed, 1);
-            cr_assert(nth != 1 || failed == 1);
-            cr_assert_eq(stack_counters().outside, stacks.size() + cache.held());
-            for (const Stack &stack : stacks)
-                stack_release(stack);
-            pages_fail(call, 0);
+            ++failed;
+            cr_assert_eq(status, MC_E_NOMEM);
+            cr_assert_null(stack.slab);
         }
+        // One call failed; whether somebody had to be told depends on what was left in the pool.
+        cr_assert_leq(failed, 1);
+        cr_assert(nth != 1 || failed == 1);
+        cr_assert_eq(stack_counters().outside, stacks.size() + cache.held());
+        for (const Stack &stack : stacks)
+            stack_release(stack);
+        pages_fail(PageCall::map, 0);
     }
     stack_trim();
     cr_assert_eq(stack_counters().slabs, 0u);
     cr_assert_eq(stack_counters().outside, 0u);
+}
+
+// Goal: a stack that was reserved, and for whose guard there is no memory when it is to be used, gets a canary; its neighbours get
+// their guards when there is memory again.
+Test(Stack, no_memory_for_a_guard) {
+    Guard kind{};
+    void *page = pages_map(kPageBytes);
+    cr_assert(page != nullptr && pages_guard(page, kPageBytes, 1, &kind));
+    if (kind != Guard::marker)
+        cr_skip_test("only markers take page tables");
+    Stack reserved[3];
+    for (Stack &stack : reserved) {
+        cr_assert_eq(stack_reserve(32768, &stack), MC_OK);
+        cr_assert(stack.cold);
+    }
+    pages_fail(PageCall::guard, 1);
+    stack_ready(reserved[1]);
+    cr_assert(!reserved[1].cold && reserved[1].canary);
+    cr_assert(stack_canary_ok(reserved[1]));
+    stack_ready(reserved[0]);
+    stack_ready(reserved[2]);
+    cr_assert(!reserved[0].canary && !reserved[2].canary);
+    for (const Stack &stack : reserved) {
+        std::memset(stack.low() + 64, 0x55, stack.size() - 64);
+        stack_release(stack);
+    }
+    stack_trim();
+    cr_assert_eq(stack_counters().slabs, 0u);
+}
+
+// Goal: a cold stack is exchanged for one that somebody has used, as long as the cache has one; what was given for it is handed
+// out again, cold.
+Test(Stack, cold_is_exchanged) {
+    StackCache cache;
+    Stack used[2], cold[3];
+    for (Stack &stack : used)
+        cr_assert_eq(cache.acquire(32768, &stack), MC_OK);
+    for (Stack &stack : cold)
+        cr_assert_eq(cache.reserve(32768, &stack), MC_OK);
+    for (const Stack &stack : used)
+        cache.release(stack);
+    Stack mine[3] = {cold[0], cold[1], cold[2]};
+    const uint64_t held = cache.held();
+    for (Stack &stack : mine)
+        cache.exchange_cold(stack);
+    cr_assert_eq(cache.held(), held);
+    cr_assert(same(mine[0], used[1]) && same(mine[1], used[0]));
+    cr_assert(!mine[0].cold && !mine[1].cold);
+    cr_assert(same(mine[2], cold[2]) && mine[2].cold, "there was no third one");
+    cache.flush();
+    for (Stack &stack : mine) {
+        stack_ready(stack);
+        stack_release(stack);
+    }
+    std::vector<Stack> all;
+    uint32_t still_cold = 0;
+    for (uint64_t i = 0; i != stack_counters().carved; ++i) {
+        Stack stack;
+        cr_assert_eq(stack_reserve(32768, &stack), MC_OK);
+        still_cold += same(stack, cold[0]) || same(stack, cold[1]) ? stack.cold : 0;
+        cr_assert(stack.cold || same(stack, used[0]) || same(stack, used[1]) || same(stack, cold[2]));
+        all.push_back(stack);
+    }
+    cr_assert_eq(still_cold, 2u);
+    for (Stack &stack : all) {
+        stack_ready(stack);
+        stack_release(stack);
+    }
 }
 
 // Goal: a slab that cannot be unmapped (the limit of mappings) stays in the pool, without its memory, and is used

@@ -168,6 +168,7 @@ public:
     [[noreturn]] void finish_running() noexcept;
     // What a new fiber does first: the executor that it runs on.
     static Executor &arrive_new(fiber::Context *previous) noexcept;
+    void begin(Task *task) noexcept;
 
     // Drains the inbox and fires due timers.
     void poll() noexcept;
@@ -232,6 +233,7 @@ private:
     void idle_of_many() noexcept;
     void run(Task *task) noexcept;
     Task *choose() noexcept;
+    Task *choose_of_many() noexcept;
     Task *take_from_wheel() noexcept;
     void begin_quantum(Task &task) noexcept;
     bool wheel_came_round(const Task &task) const noexcept;
@@ -241,6 +243,7 @@ private:
     bool waits_pay() const noexcept;
     bool wait_briefly() noexcept;
     bool linger() noexcept;
+    bool take_from_others() noexcept;
     void rest() noexcept;
     int64_t rest_until() noexcept;
     void look_after_others() noexcept;
@@ -297,9 +300,9 @@ private:
     Task *step_ = nullptr; // chosen, and to be run by the idle context; also in simulation
     Task *pinned_head_ = nullptr;
     Task *pinned_tail_ = nullptr;
-    bool tells_later_ = false; // timers fire: whether others are told of what they make runnable is decided afterwards
-    int64_t untold_ns_ = 0;    // since when nobody has been told of such; 0: there are none
-    bool waited_in_vain_ = false; // just now, for an answer
+    bool tells_later_ = false;  // timers fire: whether others are told of what they make runnable is decided afterwards
+    int64_t untold_ns_ = 0;     // since when nobody has been told of such; 0: there are none
+    bool answers_soon_ = false; // the last wait ended by what was sent here
     bool pinned_turn_ = false;
     Executor *move_to_ = nullptr;  // of task_moves_
     uint64_t watched_turn_ = 0;    // the turn that ran at the last poll

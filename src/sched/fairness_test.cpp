@@ -144,6 +144,31 @@ Test(Fairness, one_executor_pinned) { equal_shares(1, true); }
 Test(Fairness, two_executors, .timeout = 120) { nobody_forgotten(1); }
 Test(Fairness, two_executors_eight_segments, .timeout = 120) { nobody_forgotten(8); }
 
+// Goal: what one microthread spawns beyond what its executor's ring holds has its turns before the next quantum of the one that
+// spawns, so no more than two quanta of it are ever outstanding.
+Test(Fairness, who_spawns_does_not_run_ahead) {
+    PoolOptions options;
+    options.quantum_reductions = 1000;
+    options.quantum_ns = 3600 * MC_SEC;
+    cr_assert_eq(set_pool_options(options), MC_OK);
+    start_many(1);
+    constexpr int64_t count = 20'000;
+    int64_t begun = 0; // one executor: they take turns
+    int64_t most = 0;
+    const mc_task_t spawner = spawn_one([&] {
+        for (int64_t i = 0; i < count; ++i) {
+            cr_assert_eq(detach(spawn_one([&] { ++begun; })), MC_OK);
+            most = std::max(most, i + 1 - begun);
+            here().executor->checkpoint();
+        }
+    });
+    cr_assert_eq(result_of(spawner), MC_OK);
+    stop_many();
+    cr_assert_eq(begun, count);
+    cr_assert_gt(most, 256, "no more than a ring holds: this shows nothing");
+    cr_assert_leq(most, 2000);
+}
+
 // Goal: options are refused once there is a pool.
 Test(Fairness, options_come_first) {
     reductions_alone(Wheel::max_segments);

@@ -252,19 +252,14 @@ void Executor::idle_of_many() noexcept {
             (void)pool_.bed().leave_search(sleeper_);
         return jump(owner_);
     }
-    if (Task *task = choose())
+    if (Task *task = choose_of_many())
         return run(task);
     if (wait_briefly())
         return reclaim_in_turn();
     poll();
     if (others_queued() || to_idle_)
         return reclaim_in_turn();
-    if (search()) {
-        if (waited_in_vain_)
-            linger_ns_ /= 2; // there is more to find than to wait for
-        return reclaim_in_turn();
-    }
-    if (linger())
+    if (search() || linger())
         return reclaim_in_turn();
     if (reclaim_before_sleep() || trim_before_sleep())
         return;
@@ -282,8 +277,16 @@ Task *Executor::choose() noexcept {
         if (Task *task = wheel_.take_from_next())
             return task;
     }
-    if (Task *task = take_next_or_queued())
+    return take_next_or_queued();
+}
+
+// Before the wheel: what has overflowed from a ring into the injection queue, or come from a foreign thread, is ring work too. Else
+// who spawns more than a ring holds would have quantum after quantum, with those that it spawned waiting.
+Task *Executor::choose_of_many() noexcept {
+    if (Task *task = choose())
         return task;
+    if (wheel_.size() != 0 && pool_.injection().size() != 0 && take_injected())
+        return take_next_or_queued();
     return take_from_wheel();
 }
 
@@ -355,8 +358,7 @@ bool Executor::waits_pay() const noexcept {
 // Two that send each other messages across executors: the answer comes in less time than a look around takes, at the clock,
 // at what others have queued, at the counts that all share. True: it has come. It is no search either.
 bool Executor::wait_briefly() noexcept {
-    waited_in_vain_ = false;
-    if (linger_ns_ != linger_max_ns || sleeper_.searching || pool_.stopping() || !waits_pay())
+    if (!answers_soon_ || sleeper_.searching || pool_.stopping() || !waits_pay())
         return false;
     for (int i = 0; i < brief_looks; ++i) {
         if (inbox_.maybe_nonempty()) {
@@ -365,7 +367,18 @@ bool Executor::wait_briefly() noexcept {
         }
         sync::cpu_relax();
     }
-    waited_in_vain_ = true;
+    answers_soon_ = false; // until something is sent here again: there is more to find elsewhere than to wait for
+    return false;
+}
+
+// From the rings that are not empty.
+bool Executor::take_from_others() noexcept {
+    const uint32_t live = pool_.live();
+    for (uint32_t i = 0; i < live; ++i) {
+        Executor &victim = pool_.at(i);
+        if (&victim != this && victim.ring_.size() != 0 && steal_from(victim, false))
+            return true;
+    }
     return false;
 }
 
@@ -383,11 +396,16 @@ bool Executor::linger() noexcept {
     const int64_t until = std::min(driver_->now() + linger_ns_, timers_.earliest());
     do {
         for (int i = 0; i < 32; ++i) {
-            if (inbox_.maybe_nonempty() || pool_.injection().size() != 0 || pool_.stopping()) {
+            answers_soon_ = inbox_.maybe_nonempty();
+            if (answers_soon_ || pool_.injection().size() != 0 || pool_.stopping()) {
                 linger_ns_ = linger_max_ns;
                 return true;
             }
             sync::cpu_relax();
+        }
+        if (take_from_others()) {
+            linger_ns_ = linger_max_ns;
+            return true;
         }
     } while (driver_->now() < until);
     linger_ns_ /= 2;
@@ -412,7 +430,8 @@ void Executor::rest() noexcept {
     reader_.online();
     resting_.store(0, sync::relaxed);
     got_up_ = true;
-    if (inbox_.maybe_nonempty() && driver_->now() - began < short_sleep_ns)
+    answers_soon_ = inbox_.maybe_nonempty();
+    if ((answers_soon_ || sleeper_.searching) && driver_->now() - began < short_sleep_ns)
         linger_ns_ = linger_max_ns;
     // One that was woken to search is needed for that first, but a stream of small work must not keep it from looking.
     if (was_sentry && (!sleeper_.searching || driver_->now() - pool_.coarse_now() >= sentry_period_ns))
@@ -546,9 +565,15 @@ void Executor::measure_load() noexcept {
 void Executor::give_inbox_to(Executor &other) noexcept { other.accept_all(inbox_.withdraw_all()); }
 
 void Executor::give_tasks_to(Executor &other) noexcept {
-    while (Task *task = choose())
+    for (;;) {
+        Task *task = choose();
+        if (task == nullptr)
+            task = take_from_wheel();
+        if (task == nullptr)
+            break;
         if (task != reclaim_task_)
             other.accept(task);
+    }
     reclaim_queued_ = false;
     load_.store(0, sync::relaxed);
     seen_turns_.store(0, sync::relaxed);

@@ -134,8 +134,10 @@ bool stack_in_use(const Task &task, const Pool &pool, StackInUse *stack) noexcep
     const Executor *executor = task.seen_executor.load(sync::acquire);
     if (phase == Phase::idle || executor == nullptr || peek(task.home) != &pool || peek(task.kind) != Kind::fiber)
         return false;
-    stack->low = phase == Phase::running || task.sp == nullptr ? task.stack.low() : task.sp;
     stack->high = task.stack.end();
+    stack->low = phase == Phase::running ? task.stack.low() : task.sp;
+    if (stack->low == nullptr) // it has not begun
+        stack->low = stack->high;
     return true;
 }
 

@@ -246,8 +246,8 @@ int32_t spawn(ThreadContext *thread, Executor &executor, const SpawnRequest &req
     if (request.group != nullptr && !begin_inside(*task, *request.group->scope))
         status = MC_E_NOMEM;
     else
-        status = here ? executor.stack_cache().acquire(stack_size, &task->stack)
-                      : fiber::stack_acquire(stack_size, &task->stack);
+        status = here ? executor.stack_cache().reserve(stack_size, &task->stack)
+                      : fiber::stack_reserve(stack_size, &task->stack);
     if (status != MC_OK) {
         leave_all_scopes(*task);
         free_slot(*task, here ? &executor.task_cache() : nullptr);
@@ -256,8 +256,14 @@ int32_t spawn(ThreadContext *thread, Executor &executor, const SpawnRequest &req
         return status;
     }
     task->group = request.group;
-    fiber::stack_set_owner(task->stack, task);
-    fiber::context_make(task->context(), task->stack, fiber_entry);
+    if (task->stack.cold) {
+        task->sp = nullptr; // see Executor::begin
+        task->entry = fiber_entry;
+        task->control = fiber::FloatingControl::now();
+    } else {
+        fiber::stack_set_owner(task->stack, task);
+        fiber::context_make(task->context(), task->stack, fiber_entry);
+    }
     task->kind = Kind::fiber;
     task->set_executor(&executor);
     task->home = &pool;

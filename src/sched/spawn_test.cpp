@@ -5,6 +5,7 @@
 #include "base/log.hpp"
 #include "fiber/stack.hpp"
 
+#include <cfenv>
 #include <cstdlib>
 #include <set>
 #include <stdexcept>
@@ -341,4 +342,43 @@ Test(Spawn, other_threads_spawn_and_join, .timeout = 60) {
         other.end();
     while (ran.load(sync::relaxed) != 2 * rounds)
         yield();
+}
+
+// Goal: microthreads that wait for their first turn hold no memory for their stacks: those that end one after another share one.
+Test(Spawn, what_has_not_begun_has_touched_no_stack) {
+    std::set<uintptr_t> pages;
+    const auto note = [&] {
+        char here = 0;
+        pages.insert(reinterpret_cast<uintptr_t>(&here) / fiber::kPageBytes);
+    };
+    fiber::stack_trim();
+    std::vector<mc_task_t> tasks;
+    constexpr int count = 1000;
+    for (int i = 0; i < count; ++i)
+        tasks.push_back(start(note));
+    for (const mc_task_t task : tasks)
+        cr_assert_eq(join_until(task, MC_FOREVER), MC_OK);
+    // What the executor's cache held, warm; of the rest, two by turns: one ends while the next begins.
+    cr_assert_leq(pages.size(), 40u);
+}
+
+// Goal: the rounding mode of a microthread is its spawner's at the spawn, also when its stack is made later; whoever goes before it
+// keeps its own.
+Test(Spawn, starts_with_its_spawners_rounding_mode) {
+    if (mc::testing::under_valgrind)
+        cr_skip_test("it rounds as it likes");
+    fiber::stack_trim();
+    std::vector<mc_task_t> tasks;
+    const int modes[] = {FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO, FE_TONEAREST};
+    for (int i = 0; i < 200; ++i) {
+        const int mode = modes[i % 4];
+        cr_assert_eq(std::fesetround(mode), 0);
+        tasks.push_back(start([mode] { cr_assert_eq(std::fegetround(), mode); }));
+    }
+    cr_assert_eq(std::fesetround(FE_DOWNWARD), 0); // other than the first one's
+    for (const mc_task_t task : tasks) {
+        cr_assert_eq(join_until(task, MC_FOREVER), MC_OK);
+        cr_assert_eq(std::fegetround(), FE_DOWNWARD);
+    }
+    cr_assert_eq(std::fesetround(FE_TONEAREST), 0);
 }

@@ -17,6 +17,8 @@ inline void Executor::note_leaving(Task *self) noexcept {
 }
 
 inline void Executor::jump(Task *to) noexcept {
+    if (to->sp == nullptr) [[unlikely]]
+        begin(to);
     Task *self = thread_.running;
     thread_.running = to;
     note_leaving(self);

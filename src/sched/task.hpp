@@ -101,6 +101,7 @@ struct Task : base::SlabItem<Task>, base::HandleItem, fiber::Context, Timer {
     // the registry's mutex. deadlocked: it was part of a world that was found closed. Guarded by that.
     sync::atomic<Pool *> quiescence_of{nullptr};
     bool deadlocked = false;
+    fiber::FloatingControl control; // its spawner's, until its stack is made: see Executor::begin
     // any thread: what the current wait is for. Written before the wait is published.
     sync::atomic<WaitsFor> waits_for{WaitsFor{}};
 
