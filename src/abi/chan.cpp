@@ -12,7 +12,7 @@ using mc::csp::Patience;
 using mc::csp::Side;
 using mc::sched::ThreadContext;
 
-int32_t operate(mc_chan_t ch, Side side, void *element, const Patience &patience) noexcept {
+__attribute__((noinline)) int32_t operate(mc_chan_t ch, Side side, void *element, const Patience &patience) noexcept {
     int32_t status = MC_OK;
     ThreadContext *thread = enter(&status);
     if (thread == nullptr)
@@ -20,9 +20,27 @@ int32_t operate(mc_chan_t ch, Side side, void *element, const Patience &patience
     return mc::csp::operate_chan(*mc::sched::begin_call(thread, patience.may_wait()), ch, side, element, patience);
 }
 
+// Out of line, so that who takes the short way builds no Patience.
+__attribute__((noinline)) int32_t operate_patiently(mc_chan_t ch, Side side, void *element) noexcept {
+    return operate(ch, side, element, Patience{});
+}
+
+// What most calls are: in the midst of a quantum, with a buffer that has an element, or space for one. It counts as any other. False:
+// nothing has happened.
+template <Side side> __attribute__((always_inline)) inline bool pass(mc_chan_t ch, void *element) noexcept {
+    ThreadContext *thread = mc::sched::current();
+    if (thread == nullptr || thread->executor == nullptr || thread->reductions <= 1 ||
+        !mc::csp::pass_chan<side>(ch, element))
+        return false;
+    --thread->reductions;
+    return true;
+}
+
+// A sender's element is only read.
+void *readable(const void *element) noexcept { return const_cast<void *>(element); }
+
 int32_t send(mc_chan_t ch, const void *element, const Patience &patience) noexcept {
-    // A sender's element is only read.
-    return operate(ch, mc::csp::writer_side, const_cast<void *>(element), patience);
+    return operate(ch, mc::csp::writer_side, readable(element), patience);
 }
 
 int32_t receive(mc_chan_t ch, void *element, const Patience &patience) noexcept {
@@ -38,8 +56,16 @@ int32_t mc_chan_create(mc_runtime_t rt, uint32_t elem_size, uint32_t capacity, m
     });
 }
 
-int32_t mc_send(mc_chan_t ch, const void *elem) noexcept { return send(ch, elem, {}); }
-int32_t mc_recv(mc_chan_t ch, void *elem) noexcept { return receive(ch, elem, {}); }
+int32_t mc_send(mc_chan_t ch, const void *elem) noexcept {
+    if (pass<mc::csp::writer_side>(ch, readable(elem)))
+        return MC_OK;
+    return operate_patiently(ch, mc::csp::writer_side, readable(elem));
+}
+int32_t mc_recv(mc_chan_t ch, void *elem) noexcept {
+    if (pass<mc::csp::reader_side>(ch, elem))
+        return MC_OK;
+    return operate_patiently(ch, mc::csp::reader_side, elem);
+}
 int32_t mc_send_try(mc_chan_t ch, const void *elem) noexcept { return send(ch, elem, {true}); }
 int32_t mc_recv_try(mc_chan_t ch, void *elem) noexcept { return receive(ch, elem, {true}); }
 int32_t mc_send_until(mc_chan_t ch, const void *elem, int64_t deadline_ns) noexcept {

@@ -3,7 +3,7 @@
 // most one switch). Held briefly (to copy an element, to walk the waiters of one channel), never across a user's
 // callback.
 //
-// Waiting spins briefly, then yields the processor, since on a machine with few cores the holder may have been
+// Waiting spins briefly (see spinlock.cpp), then yields the processor, since on a machine with few cores the holder may have been
 // preempted, then sleeps for 50 microseconds at a time.
 // Rejected: a futex lock, whose unlock must be a read-modify-write (5 ns on every operation for a case that is rare).
 #pragma once

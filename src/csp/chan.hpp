@@ -17,6 +17,18 @@ int32_t destroy_chan(mc_chan_t handle) noexcept;
 Channel *chan_end(mc_chan_t handle, Side side, int32_t *status) noexcept;
 
 // One element. MC_OK, MC_E_AGAIN (nowait), or what kept it from happening.
+// The short way of operate_chan, see Channel::pass_buffer. False: nothing has happened.
+template <Side side> __attribute__((always_inline)) inline bool pass_chan(mc_chan_t handle, void *element) noexcept {
+    Channel *channel = base::resolve_handle(channel_slab(), base::HandleKind::chan, handle);
+    if (channel == nullptr || element == nullptr)
+        return false;
+    channel->lock();
+    const bool passed = channel->generation.load(sync::relaxed) == base::handle_generation(handle) &&
+                        channel->pass_buffer(side, element);
+    channel->unlock();
+    return passed;
+}
+
 int32_t operate_chan(sched::ThreadContext &thread, mc_chan_t handle, Side side, void *element,
                      const Patience &patience) noexcept;
 

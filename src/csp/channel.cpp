@@ -17,10 +17,7 @@ sync::atomic<int32_t> alive[2] = {sync::atomic<int32_t>(0), sync::atomic<int32_t
 
 } // namespace
 
-ChannelSlab &channel_slab() noexcept {
-    static constinit ChannelSlab slab;
-    return slab;
-}
+constinit ChannelSlab all_channels;
 
 int Channel::count(Side side) noexcept { return alive[side].load(sync::relaxed); }
 

@@ -146,7 +146,7 @@ public:
     }
     // What most calls on a buffered channel are: it is open, nobody waits, and there is an element, or space for one. It has
     // moved, then. False: nothing has happened.
-    bool pass_buffer(Side side, void *message) noexcept {
+    __attribute__((always_inline)) bool pass_buffer(Side side, void *message) noexcept {
         if (special_ != elements_bit || !waiters_[writer_side].empty() || !waiters_[reader_side].empty())
             return false;
         Elements &elements = *elements_;
@@ -243,7 +243,8 @@ using ChannelSlab = base::Slab<Channel, 4096>;
 #else
 using ChannelSlab = base::Slab<Channel, 64>;
 #endif
-ChannelSlab &channel_slab() noexcept;
+extern constinit ChannelSlab all_channels;
+inline ChannelSlab &channel_slab() noexcept { return all_channels; }
 
 // The handles of mc/csp.h.
 inline csp_writer writer_handle(Channel *channel) noexcept { return reinterpret_cast<csp_writer>(channel); }

@@ -138,8 +138,13 @@ __attribute__((noinline)) int operate_locked(ThreadContext &thread, Channel &cha
 template <Side side> inline int operate_plain(ThreadContext &thread, Channel &channel, void *message) noexcept {
     channel.lock();
     if (channel.special() || channel.released(side) || thread.no_switch != 0 || thread.running->scope != nullptr)
-        [[unlikely]]
+        [[unlikely]] {
+        if (message != nullptr && !channel.released(side) && channel.pass_buffer(side, message)) {
+            channel.unlock();
+            return 1;
+        }
         return operate_locked<side>(thread, channel, message, Patience{}, 0);
+    }
     if (Waiter *peer = channel.claim_first(other(side))) {
         channel.unlock();
         void *source = side == writer_side ? message : peer->message;
