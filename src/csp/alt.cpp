@@ -48,30 +48,39 @@ struct Alt {
     int count;
     int enabled = 0;
     LockSet locks;
-    Waiter *waiters; // room for count; each is constructed when it is linked
+    Waiter *waiters;          // room for count; each is constructed when it is linked
+    bool ordered = true;      // the arms' channels came in the order in which they are locked, each once
+    bool may_discard = false; // an arm receives what nobody wants
 };
 
 // False: a word that is neither disabled nor valid.
 bool decode(Alt &alt) noexcept {
+    const Channel *last = nullptr;
     for (int i = 0; i < alt.count; ++i) {
         const Word word(alt.ops[i]);
         if (word.disabled())
             continue;
         if (!word.valid())
             return false;
-        alt.locks.channels[alt.enabled++] = &word.channel();
+        Channel *channel = &word.channel();
+        alt.ordered = alt.ordered && last < channel;
+        alt.may_discard = alt.may_discard || alt.ops[i].message == nullptr;
+        alt.locks.channels[alt.enabled++] = channel;
+        last = channel;
     }
+    alt.locks.count = static_cast<uint32_t>(alt.enabled);
     return true;
 }
 
-void order_locks(Alt &alt) noexcept {
+// When decode did not find them so.
+__attribute__((noinline)) void order_locks(Alt &alt) noexcept {
     Channel **first = alt.locks.channels;
     Channel **last = first + alt.enabled;
-    if (alt.enabled <= 16) { // insertion: most alts are short, and made in the order of their channels
+    if (alt.enabled <= 16) { // insertion: most alts are short
         for (Channel **at = first + 1; at < last; ++at)
             for (Channel **back = at; back > first && back[0] < back[-1]; --back)
                 std::swap(back[0], back[-1]);
-    } else if (!std::is_sorted(first, last)) {
+    } else {
         std::sort(first, last);
     }
     alt.locks.count = static_cast<uint32_t>(std::unique(first, last) - first);
@@ -79,7 +88,7 @@ void order_locks(Alt &alt) noexcept {
 
 // Duplicate arms: the lowest index is the one that is meant.
 int lowest_duplicate(const Alt &alt, int index) noexcept {
-    if (alt.locks.count == static_cast<uint32_t>(alt.enabled))
+    if (alt.ordered)
         return index; // no channel is there twice
     for (int i = 0; i < index; ++i)
         if (alt.ops[i].waiter == alt.ops[index].waiter)
@@ -171,6 +180,32 @@ inline bool try_arm(Alt &alt, int index, bool hand_over, int *result) noexcept {
     return decide_arm(alt, index, hand_over, result);
 }
 
+// The first arm that a random choice looks at, alone: under load it is ready as a rule, and then no other channel is locked. It is
+// the one that the scan would begin with. (A choice by priority can not do so: an arm before it may become ready meanwhile.)
+// True: it decides, and *result is the alt's. Else nothing has happened.
+bool try_alone(Alt &alt, int index, bool hand_over, int *result) noexcept {
+    const Word word(alt.ops[index]);
+    if (word.disabled() || word.dead_mode() || alt.may_discard)
+        return false;
+    Channel *channel = &word.channel();
+    channel->lock();
+    if (channel->special()) {
+        const bool passed =
+            !channel->released(word.side()) && channel->pass_buffer(word.side(), alt.ops[index].message);
+        channel->unlock();
+        *result = lowest_duplicate(alt, index) + 1;
+        return passed;
+    }
+    Waiter *peer = channel->released(word.side()) ? nullptr : channel->claim_first(other(word.side()));
+    if (peer == nullptr) {
+        channel->unlock();
+        return false;
+    }
+    alt.locks = {&channel, 1};
+    *result = meet(alt, lowest_duplicate(alt, index), *peer, hand_over);
+    return true;
+}
+
 struct AltParking : sched::Parking {
     using Parking::Parking;
     Alt *alt = nullptr;
@@ -183,10 +218,11 @@ struct AltParking : sched::Parking {
             const Word word(alt.ops[i]);
             if (word.disabled())
                 continue;
+            void *message = alt.ops[i].message; // before the waiter is constructed: then nothing is stored twice
             Waiter &waiter = *new (&alt.waiters[i]) Waiter();
             waiter.task = self.task;
             waiter.epoch = self.epoch;
-            waiter.message = alt.ops[i].message;
+            waiter.message = message;
             waiter.index = i;
             word.channel().link(word.side(), word.dead_mode(), &waiter);
         }
@@ -245,14 +281,19 @@ int run(Alt &alt, bool random, const Patience &patience) noexcept {
         return MC_E_INVAL;
     if (alt.enabled == 0)
         return 0;
-    order_locks(alt);
     const int start = random ? first_arm(alt) : 0;
     const bool hand_over = patience.may_wait();
     int result = 0;
+    if (random && try_alone(alt, start, hand_over, &result))
+        return result;
+    if (!alt.ordered)
+        order_locks(alt);
     alt.locks.lock();
-    if (const size_t bytes = discarded_bytes(alt)) {
-        alt.locks.unlock();
-        return run_discarding(alt, bytes, random, patience);
+    if (alt.may_discard) {
+        if (const size_t bytes = discarded_bytes(alt)) {
+            alt.locks.unlock();
+            return run_discarding(alt, bytes, random, patience);
+        }
     }
     for (int i = start; i < alt.count; ++i)
         if (try_arm(alt, i, hand_over, &result))
