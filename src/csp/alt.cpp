@@ -187,13 +187,14 @@ bool try_alone(Alt &alt, int index, bool hand_over, int *result) noexcept {
     const Word word(alt.ops[index]);
     if (word.disabled() || word.dead_mode() || alt.may_discard)
         return false;
+    index = lowest_duplicate(alt, index);
     Channel *channel = &word.channel();
     channel->lock();
     if (channel->special()) {
         const bool passed =
             !channel->released(word.side()) && channel->pass_buffer(word.side(), alt.ops[index].message);
         channel->unlock();
-        *result = lowest_duplicate(alt, index) + 1;
+        *result = index + 1;
         return passed;
     }
     Waiter *peer = channel->released(word.side()) ? nullptr : channel->claim_first(other(word.side()));
@@ -202,7 +203,7 @@ bool try_alone(Alt &alt, int index, bool hand_over, int *result) noexcept {
         return false;
     }
     alt.locks = {&channel, 1};
-    *result = meet(alt, lowest_duplicate(alt, index), *peer, hand_over);
+    *result = meet(alt, index, *peer, hand_over);
     return true;
 }
 
