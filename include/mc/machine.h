@@ -344,6 +344,72 @@ MC_MACHINE_DECLARE_(mc_payload_drop_fn, lookup_payload_drop, (mc_payload_layout_
  * time. Blocks: never. Threads: any. Calls back: no. */
 MC_MACHINE_DECLARE_(uint64_t, register_descriptor, (const uint8_t *bytes, uint64_t len));
 
+/* --- Descriptors, read ------------------------------------------------------------------------------------------- */
+
+/* What a descriptor says, entry by entry in the order of its bytes, which schema 1 fixes. Strings are bytes of the
+ * descriptor, any bytes, with no 0 behind them. */
+typedef struct mc_machine_descriptor_head {
+    const char *name; /* of the type of machine */
+    uint64_t name_len;
+    uint32_t states; /* how many there are of each */
+    uint32_t events;
+    uint32_t rows;
+    uint32_t roles;
+} mc_machine_descriptor_head;
+
+typedef struct mc_machine_descriptor_state {
+    uint64_t tag;
+    uint64_t type_def; /* the compiler's number of the type */
+    uint64_t layout;   /* of the boxes that its tokens point to; 0: the program owns them */
+    const char *name;
+    uint64_t name_len;
+} mc_machine_descriptor_state;
+
+typedef struct mc_machine_descriptor_event {
+    uint64_t kind;
+    uint64_t layout;
+    uint32_t key_kind; /* 0: a name; 1: two */
+    uint32_t reserved;
+    const char *name;
+    uint64_t name_len;
+    const char *second_name; /* with key_kind 0 empty */
+    uint64_t second_name_len;
+} mc_machine_descriptor_event;
+
+typedef struct mc_machine_descriptor_role {
+    const char *path;
+    uint64_t path_len;
+    uint64_t def; /* the compiler's number of the role */
+} mc_machine_descriptor_role;
+
+/* Who is told: each may be NULL. An entry dies with the call, its strings with the bytes. */
+typedef struct mc_machine_descriptor_visitor {
+    uint32_t struct_size;
+    uint32_t reserved; /* 0 */
+    void (*head)(void *user, const mc_machine_descriptor_head *head);
+    void (*state)(void *user, const mc_machine_descriptor_state *state);
+    void (*event)(void *user, const mc_machine_descriptor_event *event);
+    void (*row)(void *user, const mc_machine_dispatch_row_t *row);
+    void (*role)(void *user, const mc_machine_descriptor_role *role);
+} mc_machine_descriptor_visitor;
+#define MC_MACHINE_DESCRIPTOR_VISITOR_INIT                                                                             \
+    { (uint32_t)sizeof(mc_machine_descriptor_visitor), 0, 0, 0, 0, 0, 0 }
+
+/* Room for the longest text of mc_machine_descriptor_parse. */
+#define MC_MACHINE_DESCRIPTOR_ERROR_BYTES 200
+
+/* Reads a descriptor without registering it; unlike its neighbours it returns MC_OK or a negative code. It accepts what
+ * register_descriptor accepts. The visitor (NULL: check only) is told of nothing before all bytes have been checked; they must not
+ * change meanwhile.
+ * MC_E_INVAL: the bytes are not a descriptor, and *error (when it is not NULL) says where and why, such as
+ * "offset 61: event 3: key kind 7 is neither 0 nor 1", cut to error_size bytes with its 0; or the visitor is not valid, and
+ * then error is untouched, as after every other code. MC_E_VERSION: a visitor of a newer kind than this library knows.
+ * MC_E_CRASHED: a C++ exception left the visitor, which was told no more.
+ * Blocks: never. Threads: any. Calls back: the visitor, on the caller's stack. */
+MC_API int32_t mc_machine_descriptor_parse(const void *bytes, uint64_t len,
+                                           const mc_machine_descriptor_visitor *visitor, void *user, char *error,
+                                           uint64_t error_size) MC_NOEXCEPT;
+
 MC_EXTERN_C_END
 
 #endif /* MC_MACHINE_H */
