@@ -91,7 +91,8 @@ private:
 
 // An allocator that counts, and fails as of some allocation on. In a process for good.
 struct Memory {
-    int64_t allowed = INT64_MAX; // allocations that still succeed
+    int64_t allowed = INT64_MAX;  // allocations that still succeed
+    int64_t fails_at = INT64_MAX; // the call that fails, alone
     uint64_t calls = 0;
     uint64_t blocks = 0; // that live
     uint64_t bytes = 0;  // asked for since the last reset
@@ -108,7 +109,7 @@ private:
     static void *alloc(void *user, uint64_t size, uint64_t align) {
         auto *self = static_cast<Memory *>(user);
         ++self->calls;
-        if (self->allowed-- <= 0)
+        if (self->allowed-- <= 0 || static_cast<int64_t>(self->calls) == self->fails_at)
             return nullptr;
         ++self->blocks;
         self->bytes += size;

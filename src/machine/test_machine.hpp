@@ -57,8 +57,8 @@ struct Drops {
     static void drop(void *box) {
         const auto word = reinterpret_cast<uintptr_t>(box);
         ++seen[word];
-        if (then)
-            then(word);
+        if (const auto also = then)
+            also(word);
     }
     static void begin() {
         seen.clear();
@@ -158,8 +158,8 @@ public:
 private:
     void tell(const std::string &line) {
         log.push_back(line);
-        if (in_hook)
-            in_hook(line);
+        if (const auto hook = in_hook) // a copy: it may be replaced meanwhile
+            hook(line);
     }
     static void dead_letter(void *self, mc_machine_id_t dst, mc_dead_letter_reason_t reason, const Envelope *env) {
         static const char *const names[] = {"?", "unknown", "stopped", "faulted", "full", "capability"};
