@@ -82,7 +82,8 @@ MC_API uint8_t __mc_machine_emit_publish(uint64_t kind, uint64_t routing, uint64
 /* --- Boxes -------------------------------------------------------------------------------------------------------- */
 
 /* The allocator of payload and state boxes, and of mailboxes. Size 0 is NULL. align is a power of two. A program may
- * define these functions itself, each or all: the library then calls the program's.
+ * define __mc_alloc, __mc_realloc and __mc_free itself, all three: the library then calls the program's, in __rt_alloc and
+ * its siblings too, which a program may define likewise.
  * Blocks: never. Threads: any. Calls back: no. */
 MC_API void *__mc_alloc(size_t size, size_t align) MC_NOEXCEPT;
 MC_API void *__mc_realloc(void *ptr, size_t size, size_t align) MC_NOEXCEPT;

@@ -3,6 +3,7 @@
 #include <mc/machine.h>
 
 #include "abi/options.hpp"
+#include "abi/second_name.hpp"
 #include "base/guarded.hpp"
 #include "machine/blob.hpp"
 #include "machine/descriptor.hpp"
@@ -48,11 +49,6 @@ void write_text(const Defect &defect, char *error, uint64_t error_size) noexcept
 }
 
 } // namespace
-
-// The same function, with compiled code's name.
-#define MC_SECOND_NAME(name)                                                                                           \
-    extern "C" MC_API decltype(mc_machine_runtime_##name) __mc_machine_runtime_##name                                  \
-        __attribute__((alias("mc_machine_runtime_" #name)));
 
 // --- thunks ---
 
