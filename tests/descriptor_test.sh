@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The command `mcrt descriptor`: descriptors are made of JSON and shown, there and back to the byte, and what is none is told with its
-# place. The example and the output in docs/machines.md are what the command makes.
+# The command `mcrt descriptor`: descriptors are made of JSON and shown, there and back to the byte, and what is none is told with
+# its place. The example and the output in docs/machines.md are what the command makes.
 set -u -o pipefail
 export LC_ALL=C
 
@@ -33,7 +33,9 @@ says() { grep -q -e "$1" out err; }
 same() { cmp -s "$1" "$2"; }
 
 # documented MARK: the block of the document that follows the line which ends with `MARK`:
-documented() { awk -v mark="$1" '/^```/ { if (on) exit; if (seen) { on = 1; next } } on { print } index($0, mark) { seen = 1 }' "$docs"; }
+documented() {
+    awk -v mark="$1" '/^```/ { if (on) exit; if (seen) { on = 1; next } } on { print } index($0, mark) { seen = 1 }' "$docs"
+}
 
 # --- the example of the document ----------------------------------------------------------------------------------------------
 
@@ -49,6 +51,24 @@ check "is shown as the document has it" same out wanted
 run show traffic_light.json --dot
 documented 'traffic_light.json --dot`:' >wanted
 check "and drawn" same out wanted
+check "as the example has it" same traffic_light.json "$MCRT_SOURCE_DIR/examples/traffic_light/traffic_light.json"
+run build traffic_light.json --c
+check "whose bytes are those" same traffic_light.h "$MCRT_SOURCE_DIR/examples/traffic_light/traffic_light.h"
+"$MCRT_BINARY_DIR/examples/traffic_light" >out 2>err
+cat >wanted <<'TEXT'
+green
+amber, for somebody who walks
+(stays)
+red
+green
+blinking
+(stays)
+red
+green
+fault: no row for that
+7 changes
+TEXT
+check "and which goes through its states" same out wanted
 
 # --- there and back -----------------------------------------------------------------------------------------------------------
 
@@ -83,7 +103,6 @@ check "with its doubts told" says '^mcrt: odd_again.json: rows\[1\]: has no thun
 
 # --- as C ---------------------------------------------------------------------------------------------------------------------
 
-run build traffic_light.json --c
 check "a header" [ -s traffic_light.h ]
 cat >embeds.c <<'C'
 #include "traffic_light.h"
@@ -94,8 +113,8 @@ int main(void) {
     return mc_machine_descriptor_parse(traffic_light_descriptor, sizeof traffic_light_descriptor, NULL, NULL, NULL, 0);
 }
 C
-check "which compiles" cc -std=c11 -Wall -Wextra -Wpedantic -Werror -I"$MCRT_SOURCE_DIR/include" embeds.c -o embeds "$MCRT_LIBRARY" \
-    -Wl,-rpath,"$(dirname "$MCRT_LIBRARY")"
+check "which compiles" cc -std=c11 -Wall -Wextra -Wpedantic -Werror -I"$MCRT_SOURCE_DIR/include" embeds.c -o embeds \
+    "$MCRT_LIBRARY" -Wl,-rpath,"$(dirname "$MCRT_LIBRARY")"
 ./embeds >out 2>err
 check "and is a descriptor" [ $? = 0 ]
 check "the same" same out traffic_light.mchd
@@ -105,7 +124,7 @@ check "the same" same out traffic_light.mchd
 head -c 100 traffic_light.mchd >cut.mchd
 run show cut.mchd
 check "half a descriptor is none" status_is 2
-check "and where it ends is told" says '^mcrt: cut.mchd: no descriptor: offset 20: 4 states, 3 events, 8 rows and 0 roles need'
+check "and where it ends is told" says '^mcrt: cut.mchd: no descriptor: offset 24: 4 states, 4 events, 12 rows and 0 roles need'
 { cat traffic_light.mchd; printf x; } >long.mchd
 run show long.mchd
 check "nor one with a byte too many" says 'offset [0-9]*: 1 bytes too many'
@@ -132,7 +151,7 @@ check "nor written where nothing can be" says '^mcrt: cannot write nowhere/x'
 python3 -c 'print("[" * 1000000)' >deep.json
 run show deep.json
 check "depth is survived" status_is 2
-(echo '{"a":'; python3 -c 'print("[" * 1000000)') >deep.json
+python3 -c 'print("{\"a\":" + "[" * 1000000 + "]" * 1000000 + "}")' >deep.json
 run show deep.json
 check "inside of an object too" status_is 2
 for arguments in "" "show" "build" "show traffic_light.mchd --json --dot" "show --bogus traffic_light.mchd" "other"; do

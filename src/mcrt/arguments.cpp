@@ -70,9 +70,9 @@ constexpr const char *show_examples =
     "  mcrt descriptor show light.mchd --json >light.json       as what `mcrt descriptor build` takes\n"
     "\n"
     "A descriptor says which thunk handles an event in a state, and not where that leads: a thunk is registered with\n"
-    "it. The chart's edges lead to the thunks, unless FILE is JSON in which \"thunks\" says what is \"next\"; then "
-    "they\n"
-    "lead there, and their labels are: event [request site] / thunk. Dashed edges are fallbacks.\n"
+    "it. The chart's edges lead to the thunks, unless FILE is JSON in which \"thunks\" tells what is \"next\", or "
+    "that\n"
+    "one \"stays\"; then they lead there, and their labels are: event [request site] / thunk. Dashed: fallbacks.\n"
     "\n"
     "Exit status: 0, or 2 when FILE is no descriptor; then where it fails to be one is told.\n";
 
@@ -82,8 +82,9 @@ constexpr const char *build_examples =
     "  mcrt descriptor build light.json -o - | xxd\n"
     "\n"
     "What is there twice (two rows of one state, event and site; two states of one tag) is refused. Rows of states or\n"
-    "events that are not listed, and rows without a thunk, are only told of. Exit status: 0, or 2 when nothing was "
-    "made.\n";
+    "events that are not listed, and rows without a thunk, are only told of.\n"
+    "\n"
+    "Exit status: 0, or 2 when nothing was made.\n";
 
 // The usage line as it is written for each command; CLI11's own can not say what is told apart by us.
 class Help : public CLI::Formatter {

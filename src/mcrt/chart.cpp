@@ -54,8 +54,8 @@ private:
         std::string label = shown_event(descriptor_, row.event_kind);
         if (row.request_site_key != 0)
             label += " [site " + shown_number(row.request_site_key) + "]";
-        const bool leads = thunk != nullptr && thunk->next.has_value();
-        const std::string to = leads ? state_node(*thunk->next) : thunk_node(id);
+        const bool leads = thunk != nullptr && (thunk->next || thunk->stays);
+        const std::string to = leads ? state_node(thunk->next.value_or(row.state_tag)) : thunk_node(id);
         if (leads)
             label += " / " + shown_thunk(descriptor_, id);
         edges_ += "    " + from + " -> " + to + " [label=" + quoted_dot(label) +

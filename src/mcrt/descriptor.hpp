@@ -34,6 +34,7 @@ struct Descriptor {
         uint64_t id = 0;
         std::string name;
         std::optional<uint64_t> next; // the tag of the state that it leads to
+        bool stays = false;           // it leaves the machine in its state
     };
 
     std::string name; // any bytes, as all names here

@@ -139,6 +139,8 @@ Entry entry_of(const Descriptor::Thunk &thunk, const Descriptor &descriptor) {
     entry.add_unless_empty("name", thunk.name);
     if (thunk.next)
         entry.add("next", reference(descriptor.states, &Descriptor::State::tag, *thunk.next));
+    if (thunk.stays)
+        entry.add("stays", "true");
     return entry;
 }
 
@@ -234,6 +236,12 @@ public:
         const std::optional<Node> found = member(key);
         return found ? found->text() : "";
     }
+    bool flag_of(const char *key) const { // false when it is not there
+        const std::optional<Node> found = member(key);
+        if (found && !found->value_.IsBool())
+            found->refuse("is neither true nor false");
+        return found && found->value_.GetBool();
+    }
     std::vector<Node> elements() const {
         if (!value_.IsArray())
             refuse("is no array");
@@ -328,12 +336,14 @@ Descriptor::Role read_role(const Node &node) {
 }
 
 Descriptor::Thunk read_thunk(const Node &node, const Descriptor &descriptor) {
-    node.expect_keys({"id", "name", "next"});
-    Descriptor::Thunk thunk{node.needed("id").number(), node.text_of("name"), std::nullopt};
+    node.expect_keys({"id", "name", "next", "stays"});
+    Descriptor::Thunk thunk{node.needed("id").number(), node.text_of("name"), std::nullopt, node.flag_of("stays")};
     if (const std::optional<Node> next = node.member("next"))
         thunk.next = next->reference(descriptor.states, &Descriptor::State::tag, "state");
     if (thunk.id == 0)
         node.refuse("0 is no thunk");
+    if (thunk.next && thunk.stays)
+        node.refuse("\"stays\" and \"next\" exclude each other");
     return thunk;
 }
 

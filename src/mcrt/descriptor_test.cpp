@@ -123,13 +123,14 @@ Test(DescriptorJson, makes_the_same_blob_again) {
 Test(DescriptorJson, thunks_have_names) {
     const Descriptor descriptor = from_json(
         json(R"("states": [{"tag": 3, "name": "On"}], "rows": [{"state": "On", "event": 1, "local": "turn"}],)"
-             R"("thunks": [{"id": "0x10", "name": "turn", "next": "On"}])"),
+             R"("thunks": [{"id": "0x10", "name": "turn", "next": "On"}, {"id": 17, "stays": true}])"),
         "f");
     cr_assert_eq(descriptor.rows[0].state_local_thunk_id, 16u);
     cr_assert_eq(descriptor.thunks[0].next.value(), 3u);
     const std::string text = to_json(descriptor);
     cr_assert(text.find(R"("local": "turn")") != std::string::npos, "%s", text.c_str());
     cr_assert(text.find(R"({"id": 16, "name": "turn", "next": "On"})") != std::string::npos, "%s", text.c_str());
+    cr_assert(text.find(R"({"id": 17, "stays": true})") != std::string::npos, "%s", text.c_str());
 }
 
 // Goal: what is wrong is told with its line, or its key.
@@ -176,6 +177,9 @@ Test(DescriptorJson, mistakes_are_told_with_their_places) {
          "f: rows[0]: \"next\" is no key here: state, event, site, local, fallback");
     said(json(R"("roles": [{"def": 1}])"), "f: roles[0]: has no \"path\"");
     said(json(R"("thunks": [{"id": 0}])"), "f: thunks[0]: 0 is no thunk");
+    said(json(R"("thunks": [{"id": 1, "stays": 1}])"), "f: thunks[0].stays: is neither true nor false");
+    said(json(R"("thunks": [{"id": 1, "next": 1, "stays": true}])"),
+         "f: thunks[0]: \"stays\" and \"next\" exclude each other");
     said(json(R"("thunks": [{"id": 1, "next": "On"}])"), "f: thunks[0].next: no state is named \"On\"");
 }
 
@@ -247,7 +251,7 @@ Test(Chart, edges_lead_where_thunks_lead) {
     descriptor.states[0].name = "Re\"ady\\";
     descriptor.rows.push_back({8, 1, 0, 14, 0});
     descriptor.rows.push_back({8, 2, 0, 0, 0});
-    descriptor.thunks = {{11, "go", 2}, {13, "", std::nullopt}, {14, "", 9}};
+    descriptor.thunks = {{11, "go", 2}, {13, "", std::nullopt, true}, {14, "", 9}};
     const std::string text = chart_of(descriptor);
     const std::string wanted = R"(digraph "Ping" {
     rankdir=LR;
@@ -255,12 +259,11 @@ Test(Chart, edges_lead_where_thunks_lead) {
     state0 [label="Re\"ady\\"];
     state1 [label="Waiting"];
     thunk0 [label="thunk 12", shape=note, style=""];
-    thunk1 [label="thunk 13", shape=note, style=""];
     state2 [label="state 8"];
     state3 [label="state 9"];
     state0 -> state1 [label="Go / go"];
     state1 -> thunk0 [label="Pong, Ask", style=dashed];
-    state1 -> thunk1 [label="Pong, Ask [site 0xa3b200000001]"];
+    state1 -> state1 [label="Pong, Ask [site 0xa3b200000001] / thunk 13"];
     state2 -> state3 [label="Go / thunk 14"];
 }
 )";
