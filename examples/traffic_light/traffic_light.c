@@ -1,9 +1,9 @@
 /* traffic_light: a machine with a descriptor. traffic_light.json says which handler (thunk) an event has in each state; `mcrt
- * descriptor build --c` made traffic_light.h of it, and docs/traffic_light.svg is its picture. Each thunk is registered with the
- * state that it leads to, so the handlers here do not name states.
+ * descriptor build --c` made traffic_light.h of it, and docs/traffic_light.svg is its picture. Each thunk is registered with
+ * the state that it leads to, so the handlers here do not name states.
  *
- * The state's word counts how often the light has changed. A machine without a row for an event faults: so "Repair", which a light
- * that works does not expect, ends it. */
+ * The state's word counts how often the light has changed. A machine without a row for an event faults: so "Repair", which a
+ * light that works does not expect, ends it. */
 #include "traffic_light.h"
 
 #include <mc/mc.h>

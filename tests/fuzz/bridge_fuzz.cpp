@@ -48,11 +48,9 @@ public:
         return *at_++ % n;
     }
     bool one_in(unsigned n) { return below(n) == n - 1; }
-    uint64_t word() {
-        uint64_t word = 0;
-        for (int i = 0; i < 8; ++i)
-            word = word << 8 | below(256);
-        return word;
+    uint64_t word() { // wide, of one byte: programs are short
+        const uint64_t wide = (below(256) + 1) * 0x9e3779b97f4a7c15u;
+        return wide ^ wide >> 29;
     }
 
 private:
@@ -142,22 +140,28 @@ size_t index_of(uint64_t word) {
 mc_machine_runtime_t *pointer(uint64_t word) { return reinterpret_cast<mc_machine_runtime_t *>(word); }
 
 uint64_t draw_runtime() {
-    if (runtimes.empty() || input.one_in(12))
-        return input.one_in(2) ? input.word() : input.below(4);
-    const uint64_t word = runtimes[input.below(static_cast<unsigned>(runtimes.size()))].word;
-    return input.one_in(24) ? word + 8 * input.below(48) - 192 : word;
+    const unsigned dice = input.below(32);
+    if (dice == 0)
+        return input.word();
+    if (dice == 1)
+        return input.below(4);
+    if (dice == 2)
+        return runtimes[0].word + 8 * input.below(48) - 192;
+    return dice < 24 ? runtimes.back().word : runtimes[dice % runtimes.size()].word;
 }
 uint64_t draw_machine(uint64_t rt) {
     const size_t at = index_of(rt);
-    if (at == SIZE_MAX || runtimes[at].machines.empty() || input.one_in(12))
-        return input.one_in(3) ? input.word() : input.below(6);
-    return runtimes[at].machines[input.below(static_cast<unsigned>(runtimes[at].machines.size()))].id;
+    const unsigned dice = input.below(64);
+    if (at == SIZE_MAX || runtimes[at].machines.empty() || dice < 4)
+        return dice % 2 == 0 ? input.word() : dice;
+    return runtimes[at].machines[dice % runtimes[at].machines.size()].id;
 }
 uint64_t draw_request(uint64_t rt) {
     const size_t at = index_of(rt);
-    if (at == SIZE_MAX || runtimes[at].requests.empty() || input.one_in(6))
-        return input.one_in(2) ? input.word() : input.below(8);
-    return runtimes[at].requests[input.below(static_cast<unsigned>(runtimes[at].requests.size()))];
+    const unsigned dice = input.below(64);
+    if (at == SIZE_MAX || runtimes[at].requests.empty() || dice < 8)
+        return dice % 2 == 0 ? input.word() : dice;
+    return runtimes[at].requests[dice % runtimes[at].requests.size()];
 }
 uint64_t draw_kind() { return input.below(kinds); }
 
@@ -253,22 +257,23 @@ void call_reply(uint64_t rt, const mc_machine_envelope_t *received) {
     settle(payload, known);
 }
 
-void call_spawn(uint64_t rt) {
-    const uint64_t id = mc_machine_runtime_spawn_u64(rt, input.one_in(8) ? UINT64_MAX - input.below(4) : input.below(4));
+uint64_t call_spawn(uint64_t rt) {
+    const uint64_t id =
+        mc_machine_runtime_spawn_u64(rt, input.one_in(8) ? UINT64_MAX - input.below(4) : input.below(4));
     const size_t at = index_of(rt);
     REQUIRE((id != 0) == (at != SIZE_MAX));
     if (id == 0)
-        return;
+        return 0;
     std::vector<Machine> &machines = runtimes[at].machines;
     REQUIRE(machines.empty() || machines.back().id < id);
     machines.push_back({static_cast<uint32_t>(id), false});
+    return id;
 }
 
 mc_dispatch_result_t handler(void *, mc_machine_id_t, uint64_t, const mc_machine_envelope_t *,
                              mc_machine_dispatch_txn_t *, uint64_t *);
 
-void call_bind(uint64_t rt) {
-    const uint64_t machine = draw_machine(rt);
+void call_bind(uint64_t rt, uint64_t machine) {
     const uint64_t fn = input.one_in(8) ? 0 : reinterpret_cast<uint64_t>(handler);
     switch (input.below(3)) {
     case 0:
@@ -282,9 +287,18 @@ void call_bind(uint64_t rt) {
     }
 }
 
+// One that is ready to run, most times.
+void call_machine(uint64_t rt) {
+    const uint64_t machine = call_spawn(rt);
+    call_bind(rt, machine);
+    if (!input.one_in(8))
+        (void)mc_machine_runtime_start_u64(rt, machine);
+}
+
 void call_end(uint64_t rt) {
     end_runtime(rt);
-    switch (input.below(4)) {
+    const bool is_managed = rt == mc_machine_runtime_managed_current_u64(); // then free says that there is none
+    switch (is_managed ? 0 : input.below(4)) {
     case 0:
         mc_machine_runtime_free(rt);
         break;
@@ -376,34 +390,29 @@ void call(const mc_machine_envelope_t *received) {
     const uint64_t rt = draw_runtime();
     if (received != nullptr && index_of(rt) != running[depth])
         received = nullptr;
-    switch (input.below(16)) {
-    case 0:
+    const unsigned dice = input.below(64);
+    if (dice == 0)
         return call_begin();
-    case 1:
-        return input.one_in(4) ? call_end(rt) : call_spawn(rt);
-    case 2:
+    if (dice == 1)
+        return call_end(rt);
+    if (dice == 2)
         return call_managed();
-    case 3:
-        return call_spawn(rt);
-    case 4:
-    case 5:
+    if (dice < 9)
+        return call_machine(rt);
+    if (dice < 10)
         (void)mc_machine_runtime_start_u64(rt, draw_machine(rt));
-        return;
-    case 6:
-    case 7:
-        return call_bind(rt);
-    case 8:
-    case 9:
-        return call_send(rt, received);
-    case 10:
-        return call_request(rt, received);
-    case 11:
-        return call_reply(rt, received);
-    case 12:
-        return call_setting(rt);
-    default:
-        return call_step(rt);
-    }
+    else if (dice < 12)
+        call_bind(rt, draw_machine(rt));
+    else if (dice < 14)
+        call_setting(rt);
+    else if (dice < 24)
+        call_send(rt, received);
+    else if (dice < 30)
+        call_request(rt, received);
+    else if (dice < 34)
+        call_reply(rt, received);
+    else
+        call_step(rt);
 }
 
 // --- handlers ---
@@ -573,6 +582,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     runtimes.clear();
     blocks_before = __mc_alloc_live_blocks();
     begin_runtime(mc_machine_runtime_new());
+    for (unsigned machines = 1 + input.below(4); machines > 0; --machines)
+        call_machine(runtimes[0].word);
     for (steps = 0; steps < most_steps && !input.empty(); ++steps) {
         call(nullptr);
         if (input.one_in(16))

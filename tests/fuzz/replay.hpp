@@ -43,7 +43,7 @@ inline int play_corpus(const std::filesystem::path &directory) {
 }
 
 // The input of a number, so that a failure can be repeated: FUZZ_INPUT=n plays that one alone.
-inline void play_random(uint64_t number) {
+inline void play_random(uint64_t number, size_t longest) {
     uint64_t state = number * 0x9e3779b97f4a7c15u + 1;
     const auto next = [&] {
         state ^= state << 13;
@@ -51,7 +51,7 @@ inline void play_random(uint64_t number) {
         state ^= state << 17;
         return static_cast<uint8_t>(state >> 32);
     };
-    std::vector<uint8_t> bytes(next() + 1u);
+    std::vector<uint8_t> bytes((next() + 1u) * longest / 256);
     std::generate(bytes.begin(), bytes.end(), next);
     LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
 }
@@ -70,14 +70,14 @@ inline void say_which(int) {
         _exit(1);
 }
 
-// Main of a target with this name; `random` inputs at scale 1.
-inline int run(int argc, char **argv, const char *target, uint64_t random) {
+// Main of a target with this name; `random` inputs at scale 1, none with more bytes than `longest`.
+inline int run(int argc, char **argv, const char *target, uint64_t random, size_t longest = 256) {
     for (int i = 1; i < argc; ++i)
         play(argv[i]);
     if (argc > 1)
         return 0;
     if (const uint64_t number = number_of("FUZZ_INPUT", 0); number != 0) {
-        play_random(number);
+        play_random(number, longest);
         return 0;
     }
     const char *source = std::getenv("MCRT_SOURCE_DIR");
@@ -85,7 +85,7 @@ inline int run(int argc, char **argv, const char *target, uint64_t random) {
     std::signal(SIGABRT, say_which);
     const uint64_t count = random * number_of("MC_TEST_SCALE", 1);
     for (playing = 1; playing <= count; ++playing)
-        play_random(playing);
+        play_random(playing, longest);
     std::printf("%d inputs of the corpus and %llu random ones\n", files, static_cast<unsigned long long>(count));
     return 0;
 }
