@@ -84,7 +84,7 @@ Row *Pending::reserve(uint64_t id) noexcept {
         ++next_id_;
         if (const uint64_t before = minting_; before != key_of(id)) {
             minting_ = key_of(id);
-            if (const uint64_t *word = pages_.find(before); word != nullptr)
+            if (const uint64_t *word = before == 0 ? nullptr : pages_.find(before); word != nullptr)
                 leave_page(before, reinterpret_cast<Page *>(*word));
         }
     }

@@ -169,19 +169,20 @@ mc_machine_step_status_t Engine<Sync>::conclude(Dispatch &dispatch, mc_dispatch_
     reading_effects_ = !held;
     Machine *machine = table_.find(dispatch.machine);
     const uint64_t current = machine == nullptr ? 0 : machine->state;
-    if (machine != nullptr)
-        machine->dispatching = false;
     if (result == MC_DISPATCH_OK && machine != nullptr && machine->runs()) [[likely]] {
         Outcome outcome;
         if (held && commit(dispatch, *machine, txn, &outcome)) [[likely]] {
             ready_.append(table_, outcome.woken);
-            wake(ready_, *machine); // behind those that it sent to
+            machine->dispatching = false; // not before: it would queue before those that it sent to after itself
+            wake(ready_, *machine);       // behind those that it sent to
             conclude_effects(outcome, dispatch);
             return MC_STEP_DID_WORK;
         }
         result = MC_DISPATCH_FAULT;
         code = MC_FAULT_CODE_TXN_COMMIT_REJECTED;
     }
+    if (machine != nullptr)
+        machine->dispatching = false;
     roll_back_rows(dispatch);
     mc_machine_step_status_t status = MC_STEP_DID_WORK;
     if (machine != nullptr && result == MC_DISPATCH_STOP) {
