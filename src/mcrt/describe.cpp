@@ -52,7 +52,8 @@ std::string c_source(const std::string &blob, const std::string &path) {
         name += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
     if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0])) != 0)
         name.insert(0, "_");
-    std::string out = "/* Made of " + quoted(file) + " by `mcrt descriptor build --c`. */\n#include <stdint.h>\n\n";
+    std::string out = "/* Made of " + quoted(file) +
+                      " by `mcrt descriptor build --c`. */\n/* clang-format off */\n#include <stdint.h>\n\n";
     out += "static const uint8_t " + name + "_descriptor[" + std::to_string(blob.size()) + "] = {";
     constexpr size_t in_a_line = 16;
     for (size_t i = 0; i < blob.size(); ++i) {
