@@ -216,7 +216,7 @@ Test(Descriptor, state_layouts_are_found_by_tag) {
 Test(Descriptor, first_of_repeated_ones_counts) {
     Log log;
     const Descriptor &descriptor = registered(Bytes()
-                                                  .head("Twice", 2, 2, 4, 0)
+                                                  .head("Tw\nce", 2, 2, 4, 0)
                                                   .state(1, 5)
                                                   .state(1, 6)
                                                   .event(1)
@@ -232,7 +232,7 @@ Test(Descriptor, first_of_repeated_ones_counts) {
     cr_assert_eq(descriptor.state_count(), 1u);
     cr_assert_eq(log.lines, 2);
     cr_assert_eq(log.level, MC_LOG_WARNING);
-    const std::string warning = "descriptor Twice: state 1 is there again, and never used (repeated states: 1)";
+    const std::string warning = "descriptor Tw?ce: state 1 is there again, and never used (repeated states: 1)";
     cr_assert(log.text == warning, "%s", log.text.c_str());
 }
 
