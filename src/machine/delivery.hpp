@@ -17,12 +17,13 @@ template <class Sync> bool Engine<Sync>::hold(const Envelope &envelope) noexcept
     const bool origin = is_box(envelope.origin_payload0, envelope.origin_payload1);
     if (!payload && !origin) [[likely]]
         return true;
-    if (!boxes_.reserve(2))
+    if (payload && !boxes_.hold(envelope.payload0))
         return false;
-    if (payload)
-        (void)boxes_.hold(envelope.payload0);
-    if (origin)
-        (void)boxes_.hold(envelope.origin_payload0);
+    if (origin && !boxes_.hold(envelope.origin_payload0)) {
+        if (payload)
+            (void)boxes_.let_go(envelope.payload0); // not dropped
+        return false;
+    }
     return true;
 }
 
@@ -188,10 +189,13 @@ mc_machine_reply_result_t Engine<Sync>::reply(uint32_t src, uint64_t cap, const 
         undeliverable(requester, why, envelope);
         return MC_REPLY_DEST_UNKNOWN;
     }
-    if (machine == nullptr) { // it was down when it asked
+    if (machine == nullptr) {             // it was down when it asked
+        const bool held = hold(envelope); // the request's own box may come back
         end_row(row, why == MC_DEAD_LETTER_FAULTED_MACHINE ? MC_PENDING_CLEANUP_REQUESTER_FAULTED
                                                            : MC_PENDING_CLEANUP_REQUESTER_STOPPED);
         undeliverable(requester, why, envelope);
+        if (held)
+            let_go(envelope);
         return MC_REPLY_DEST_NOT_RUNNING;
     }
     const bool boxed = is_box(given.payload0, given.payload1);
