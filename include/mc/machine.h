@@ -339,7 +339,7 @@ MC_MACHINE_DECLARE_(mc_machine_dispatch_txn_fn, lookup_thunk, (uint64_t thunk_id
 MC_MACHINE_DECLARE_(void, register_payload_drop, (mc_payload_layout_id_t layout, mc_payload_drop_fn drop));
 MC_MACHINE_DECLARE_(mc_payload_drop_fn, lookup_payload_drop, (mc_payload_layout_id_t layout));
 
-/* A descriptor: what a compiler makes of a type of machine, as bytes (see the documentation of the format). It is copied.
+/* A descriptor: what a compiler makes of a type of machine, as bytes (docs/machines.md has the format). It is copied.
  * Its number, from 1; 0 when the bytes are not a descriptor, or there is no memory. The same bytes get a new number each
  * time. Blocks: never. Threads: any. Calls back: no. */
 MC_MACHINE_DECLARE_(uint64_t, register_descriptor, (const uint8_t *bytes, uint64_t len));
@@ -399,8 +399,8 @@ typedef struct mc_machine_descriptor_visitor {
 #define MC_MACHINE_DESCRIPTOR_ERROR_BYTES 200
 
 /* Reads a descriptor without registering it; unlike its neighbours it returns MC_OK or a negative code. It accepts what
- * register_descriptor accepts. The visitor (NULL: check only) is told of nothing before all bytes have been checked; they must not
- * change meanwhile.
+ * register_descriptor accepts. The visitor (NULL: check only) is told of nothing before all bytes have been checked; they
+ * must not change meanwhile.
  * MC_E_INVAL: the bytes are not a descriptor, and *error (when it is not NULL) says where and why, such as
  * "offset 61: event 3: key kind 7 is neither 0 nor 1", cut to error_size bytes with its 0; or the visitor is not valid, and
  * then error is untouched, as after every other code. MC_E_VERSION: a visitor of a newer kind than this library knows.

@@ -3,9 +3,9 @@
 #include "base/alloc.hpp"
 #include "base/log.hpp"
 #include "base/slab.hpp"
-#include "machine/id_table.hpp"
 #include "machine/registry.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cinttypes>
 #include <cstring>
@@ -32,27 +32,24 @@ uint64_t add(const Descriptor *descriptor) noexcept {
 }
 
 void warn(const Blob &blob, const Descriptor::Repeats &repeats) noexcept {
-    const mc_machine_descriptor_head &head = blob.head();
-    const int name_len = static_cast<int>(head.name_len < 64 ? head.name_len : 64);
+    char name[64]; // the beginning, on one line: it may be any bytes
+    const size_t length = std::min<uint64_t>(blob.head().name_len, sizeof name - 1);
+    std::replace_copy_if(
+        blob.head().name, blob.head().name + length, name,
+        [](char byte) { return static_cast<unsigned char>(byte) < ' ' || byte == 0x7f; }, '?');
+    name[length] = '\0';
     if (repeats.rows != 0)
         base::log(MC_LOG_WARNING, MC_OK,
-                  "descriptor %.*s: the row of state %" PRIu64 ", event %" PRIu64 ", site %" PRIu64
+                  "descriptor %s: the row of state %" PRIu64 ", event %" PRIu64 ", site %" PRIu64
                   " is there again, and never used (repeated rows: %" PRIu64 ")",
-                  name_len, head.name, repeats.row.state_tag, repeats.row.event_kind, repeats.row.request_site_key,
-                  repeats.rows);
+                  name, repeats.row.state_tag, repeats.row.event_kind, repeats.row.request_site_key, repeats.rows);
     if (repeats.states != 0)
         base::log(MC_LOG_WARNING, MC_OK,
-                  "descriptor %.*s: state %" PRIu64 " is there again, and never used (repeated states: %" PRIu64 ")",
-                  name_len, head.name, repeats.tag, repeats.states);
+                  "descriptor %s: state %" PRIu64 " is there again, and never used (repeated states: %" PRIu64 ")",
+                  name, repeats.tag, repeats.states);
 }
 
 } // namespace
-
-// The numbers of a key are small, or hashes: multiplied apart, then mixed.
-uint64_t Descriptor::Key::hash() const noexcept {
-    return mixed(state + event * 0x9e3779b97f4a7c15u + site * 0xd1b54a32d192ed03u);
-}
-uint64_t Descriptor::Tag::hash() const noexcept { return mixed(tag); }
 
 template <class Item>
 template <class Wanted>

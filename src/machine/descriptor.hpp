@@ -16,6 +16,7 @@
 #pragma once
 
 #include "machine/blob.hpp"
+#include "machine/hash.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -66,14 +67,17 @@ private:
     };
     struct Key {
         uint64_t state, event, site;
-        uint64_t hash() const noexcept;
+        // Small numbers, or hashes: multiplied apart, then mixed.
+        uint64_t hash() const noexcept {
+            return mixed(state + event * 0x9e3779b97f4a7c15u + site * 0xd1b54a32d192ed03u);
+        }
         bool of(const Row &row) const noexcept {
             return row.state_tag == state && row.event_kind == event && row.request_site_key == site;
         }
     };
     struct Tag {
         uint64_t tag;
-        uint64_t hash() const noexcept;
+        uint64_t hash() const noexcept { return mixed(tag); }
         bool of(const State &state) const noexcept { return state.tag == tag; }
     };
 

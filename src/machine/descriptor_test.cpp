@@ -2,6 +2,7 @@
 #include "machine/descriptor.hpp"
 
 #include "machine/test_blob.hpp"
+#include "testing/systematic.hpp"
 
 #include <algorithm>
 #include <map>
@@ -18,6 +19,7 @@ using machine::test::Bytes;
 using machine::test::full_blob;
 using machine::test::Log;
 using machine::test::Memory;
+using testing::Thread;
 
 namespace {
 
@@ -216,7 +218,7 @@ Test(Descriptor, state_layouts_are_found_by_tag) {
 Test(Descriptor, first_of_repeated_ones_counts) {
     Log log;
     const Descriptor &descriptor = registered(Bytes()
-                                                  .head("Twice", 2, 2, 4, 0)
+                                                  .head("Tw\nce", 2, 2, 4, 0)
                                                   .state(1, 5)
                                                   .state(1, 6)
                                                   .event(1)
@@ -232,7 +234,7 @@ Test(Descriptor, first_of_repeated_ones_counts) {
     cr_assert_eq(descriptor.state_count(), 1u);
     cr_assert_eq(log.lines, 2);
     cr_assert_eq(log.level, MC_LOG_WARNING);
-    const std::string warning = "descriptor Twice: state 1 is there again, and never used (repeated states: 1)";
+    const std::string warning = "descriptor Tw?ce: state 1 is there again, and never used (repeated states: 1)";
     cr_assert(log.text == warning, "%s", log.text.c_str());
 }
 
@@ -253,6 +255,43 @@ Test(Descriptor, ids_run_from_one_and_nothing_moves) {
     for (const uint64_t id :
          {uint64_t{0}, uint64_t{5001}, uint64_t{1} << 28, (uint64_t{1} << 28) + 1, (uint64_t{1} << 32) + 1, UINT64_MAX})
         cr_assert_null(find_descriptor(id));
+}
+
+// Goal: while several threads register, each gets ids of its own, all are used, and whoever looks meanwhile finds nothing or a
+// complete one.
+Test(Descriptor, registering_and_finding_at_once) {
+    constexpr uint64_t threads = 3, each = 500;
+    std::vector<uint64_t> ids[threads];
+    sync::atomic<uint32_t> running{threads};
+    const auto registers = [&](uint64_t thread) {
+        for (uint64_t i = 0; i < each; ++i) {
+            const uint64_t thunk = thread * each + i + 1;
+            const Bytes bytes = Bytes().head("", 1, 0, 1, 0).state(thunk, thunk).row(thunk, 1, 0, thunk, 0);
+            ids[thread].push_back(register_descriptor(bytes.data(), bytes.size()));
+        }
+        running.fetch_sub(1, sync::release);
+    };
+    const auto looks = [&] {
+        base::Prng prng(24);
+        while (running.load(sync::acquire) != 0)
+            if (const Descriptor *found = find_descriptor(1 + prng.below(threads * each)))
+                cr_assert(found->row_count() == 1 && found->state_count() == 1);
+    };
+    {
+        Thread first([&] { registers(0); });
+        Thread second([&] { registers(1); });
+        Thread third([&] { registers(2); });
+        Thread reader(looks);
+    }
+    std::vector<bool> used(threads * each + 1);
+    for (uint64_t thread = 0; thread < threads; ++thread)
+        for (uint64_t i = 0; i < each; ++i) {
+            const uint64_t id = ids[thread][i], thunk = thread * each + i + 1;
+            cr_assert(id >= 1 && id <= threads * each && !used[id]);
+            used[id] = true;
+            cr_assert_eq(thunk_of(*find_descriptor(id), thunk, 1, 0), thunk);
+            cr_assert_eq(find_descriptor(id)->state_layout(thunk), thunk);
+        }
 }
 
 // Goal: without memory, at any allocation of it, nothing is registered, nothing stays allocated, and the next one gets the id.

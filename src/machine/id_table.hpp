@@ -27,18 +27,12 @@
 #include "base/alloc.hpp"
 #include "base/assert.hpp"
 #include "base/sync.hpp"
+#include "machine/hash.hpp"
 
 #include <bit>
 #include <cstdint>
 
 namespace mc::machine {
-
-// The finaliser of SplitMix64: every bit of the result depends on every bit of x. (Steele, Lea, Flood.)
-constexpr uint64_t mixed(uint64_t x) noexcept {
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-}
 
 // first_slots: of the first array, a power of two; small in tests.
 template <uint32_t first_slots = 64> class IdTable {
@@ -82,8 +76,6 @@ public:
         ++used_;
         return true;
     }
-
-    uint64_t size() const noexcept { return used_; } // for writers
 
 private:
     // A line of its own, so that a lookup reads one, and two others at most: the table's and the array's first.

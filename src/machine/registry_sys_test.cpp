@@ -58,8 +58,8 @@ struct World {
 
 } // namespace
 
-// Goal: who finds an id that another thread has just put, in a table that is made or grows meanwhile, finds its value whole; and
-// finds it again.
+// Goal: who finds an id that another thread has just put, in a table that is made or grows meanwhile, finds its value whole;
+// and finds it again.
 Test(RegistrySys, found_values_are_whole) {
     Arena::install();
     testing::expect_pass({.name = "RegistrySys/found_values_are_whole", .preemptions = 3}, [] {
@@ -77,8 +77,8 @@ Test(RegistrySys, found_values_are_whole) {
     });
 }
 
-// Goal: while a value is replaced, twice, a reader gets one of the three, never a mixture, and none that is older than one that it
-// has seen.
+// Goal: while a value is replaced, twice, a reader gets one of the three, never a mixture, and none that is older than one
+// that it has seen.
 Test(RegistrySys, replaced_values_are_not_mixed) {
     Arena::install();
     testing::expect_pass({.name = "RegistrySys/replaced_values_are_not_mixed", .preemptions = 3}, [] {
@@ -96,8 +96,8 @@ Test(RegistrySys, replaced_values_are_not_mixed) {
     });
 }
 
-// Goal: a value that is replaced while the table grows is the later one from then on, in the old table's readers too once they look
-// again.
+// Goal: a value that is replaced while the table grows is the later one from then on, for readers of the old array too once
+// they look again.
 Test(RegistrySys, growing_keeps_what_is_replaced) {
     Arena::install();
     testing::expect_pass({.name = "RegistrySys/growing_keeps_what_is_replaced", .preemptions = 2}, [] {
