@@ -35,7 +35,7 @@ static mc_dispatch_result_t on_event(void *ctx, mc_machine_id_t id, uint64_t sta
     return MC_DISPATCH_OK;
 }
 
-void __mc_machine_bootstrap(void);
+MC_API void __mc_machine_bootstrap(void); /* the library must see it, also where names are hidden by default */
 void __mc_machine_bootstrap(void) {
     bootstraps++;
     __mc_machine_runtime_register_thunk_meta_u64(42, (uint64_t)(uintptr_t)on_event, 1);

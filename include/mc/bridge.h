@@ -8,7 +8,7 @@
  * Then _send_u64 is 1 (MACHINE_UNKNOWN), _reply_u64 is 1 (CAP_UNKNOWN), _step_u64 is 0 (IDLE), all else is 0.
  *
  * A program may define
- *     void __mc_machine_bootstrap(void);
+ *     MC_API void __mc_machine_bootstrap(void);
  * which registers its thunks, payload layouts and descriptors. It is called once, by the first __mc_machine_runtime_new (or
  * _managed_bootstrap_u64), which it may call itself.
  */
