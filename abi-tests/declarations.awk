@@ -1,7 +1,8 @@
 # declarations.awk: what the headers declare, from `cc -E` of mc/mc.h on standard input. A line each:
 #   function NAME | struct TAG | field TAG NAME | enumerator NAME
 # TAG is a struct's typedef name, or "struct NAME" when it has none of its own. POSIX awk. The headers are C without
-# function bodies, bitfields and nested structs; what it does not understand, it names and fails.
+# bitfields and nested structs, and with function bodies in `static inline` alone, which no library exports; what it does
+# not understand, it names and fails.
 
 /^# [0-9]+ "/ { ours = ($3 ~ /(^"|\/)mc\/[a-z_]+\.h"$/); next }
 ours { text = text " " $0 }
@@ -77,7 +78,10 @@ END {
     for (at = 1; at <= length(text); at++) {
         c = substr(text, at, 1)
         if (c == "{") depth++
-        if (c == "}") depth--
+        if (c == "}") {
+            depth--
+            if (depth == 0 && trimmed(substr(text, from, at - from)) ~ /^static inline /) from = at + 1
+        }
         if (c == ";" && depth == 0) {
             declaration(substr(text, from, at - from))
             from = at + 1

@@ -138,6 +138,67 @@ FIXED_FIELD(mc_completion, status, 16);
 FIXED_FIELD(mc_completion, kind, 20);
 FIXED_FIELD(mc_completion, data, 24);
 
+FIXED_SIZE(mc_machine_envelope_t, 72, 8);
+FIXED_FIELD(mc_machine_envelope_t, kind, 0);
+FIXED_FIELD(mc_machine_envelope_t, src, 8);
+FIXED_FIELD(mc_machine_envelope_t, reply_cap_id, 16);
+FIXED_FIELD(mc_machine_envelope_t, pending_id, 24);
+FIXED_FIELD(mc_machine_envelope_t, payload0, 32);
+FIXED_FIELD(mc_machine_envelope_t, payload1, 40);
+FIXED_FIELD(mc_machine_envelope_t, origin_payload0, 48);
+FIXED_FIELD(mc_machine_envelope_t, origin_payload1, 56);
+FIXED_FIELD(mc_machine_envelope_t, origin_request_site_key, 64);
+
+FIXED_SIZE(mc_machine_outbox_effect_t, 80, 8);
+FIXED_FIELD(mc_machine_outbox_effect_t, dst, 0);
+FIXED_FIELD(mc_machine_outbox_effect_t, env, 8);
+FIXED_SIZE(mc_machine_request_effect_t, 96, 8);
+FIXED_FIELD(mc_machine_request_effect_t, dst, 0);
+FIXED_FIELD(mc_machine_request_effect_t, pending_id, 8);
+FIXED_FIELD(mc_machine_request_effect_t, request_site_key, 16);
+FIXED_FIELD(mc_machine_request_effect_t, env, 24);
+FIXED_SIZE(mc_machine_reply_effect_t, 80, 8);
+FIXED_FIELD(mc_machine_reply_effect_t, reply_cap_id, 0);
+FIXED_FIELD(mc_machine_reply_effect_t, env, 8);
+FIXED_SIZE(mc_subscription_update_t, 24, 8);
+FIXED_FIELD(mc_subscription_update_t, op, 0);
+FIXED_FIELD(mc_subscription_update_t, machine_id, 4);
+FIXED_FIELD(mc_subscription_update_t, kind, 8);
+FIXED_FIELD(mc_subscription_update_t, routing, 16);
+
+FIXED_SIZE(mc_machine_dispatch_txn_t, 88, 8);
+FIXED_FIELD(mc_machine_dispatch_txn_t, has_next_state, 0);
+FIXED_FIELD(mc_machine_dispatch_txn_t, next_state, 8);
+FIXED_FIELD(mc_machine_dispatch_txn_t, next_state_tag, 16);
+FIXED_FIELD(mc_machine_dispatch_txn_t, outbox, 24);
+FIXED_FIELD(mc_machine_dispatch_txn_t, outbox_len, 32);
+FIXED_FIELD(mc_machine_dispatch_txn_t, subscriptions, 40);
+FIXED_FIELD(mc_machine_dispatch_txn_t, subscriptions_len, 48);
+FIXED_FIELD(mc_machine_dispatch_txn_t, requests, 56);
+FIXED_FIELD(mc_machine_dispatch_txn_t, requests_len, 64);
+FIXED_FIELD(mc_machine_dispatch_txn_t, replies, 72);
+FIXED_FIELD(mc_machine_dispatch_txn_t, replies_len, 80);
+FIXED_SIZE(mc_machine_dispatch_row_t, 40, 8);
+FIXED_FIELD(mc_machine_dispatch_row_t, state_tag, 0);
+FIXED_FIELD(mc_machine_dispatch_row_t, event_kind, 8);
+FIXED_FIELD(mc_machine_dispatch_row_t, request_site_key, 16);
+FIXED_FIELD(mc_machine_dispatch_row_t, state_local_thunk_id, 24);
+FIXED_FIELD(mc_machine_dispatch_row_t, fallback_thunk_id, 32);
+FIXED_SIZE(mc_machine_runtime_t, 192, 8);
+
+FIXED_SIZE(mc_machine_id_t, 4, 4);
+FIXED_SIZE(mc_machine_lifecycle_t, 4, 4);
+FIXED_SIZE(mc_machine_fault_policy_t, 4, 4);
+FIXED_SIZE(mc_mailbox_enqueue_result_t, 4, 4);
+FIXED_SIZE(mc_dead_letter_reason_t, 4, 4);
+FIXED_SIZE(mc_dispatch_result_t, 4, 4);
+FIXED_SIZE(mc_machine_reply_result_t, 4, 4);
+FIXED_SIZE(mc_machine_step_status_t, 4, 4);
+FIXED_SIZE(mc_subscription_op_t, 4, 4);
+FIXED_SIZE(mc_pending_cleanup_reason_t, 4, 4);
+FIXED(MC_PAYLOAD_LAYOUT_OWNED_MASK == UINT64_C(1) << 63);
+FIXED((MC_PAYLOAD_LAYOUT_OWNED_MASK ^ MC_PAYLOAD_LAYOUT_ID_MASK) == UINT64_MAX);
+
 /* What embeds an operation has it first: the operation's address is that of the whole. */
 typedef struct layout_read {
     mc_op op;

@@ -162,6 +162,51 @@ static void release(void *user, void *memory, uint64_t size, uint64_t align) {
     free(memory);
 }
 
+/* --- mc_machine_descriptor_visitor ------------------------------------------------------------------------------------- */
+
+static void count_state(void *user, const mc_machine_descriptor_state *state) {
+    (void)state;
+    ++*(int *)user;
+}
+static void count_row(void *user, const mc_machine_dispatch_row_t *row) {
+    (void)row;
+    *(int *)user += 10;
+}
+
+static int32_t parse_with(const mc_machine_descriptor_visitor *visitor, int *told) {
+    static const uint8_t bytes[96 + 4] = {'M', 'C', 'H', 'D', 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1};
+    *told = 0;
+    return mc_machine_descriptor_parse(bytes, 28 + 28 + 40, visitor, told, NULL, 0);
+}
+
+static void descriptor_visitor(void *unused) {
+    (void)unused;
+    int told = 0;
+    mc_machine_descriptor_visitor visitor = MC_MACHINE_DESCRIPTOR_VISITOR_INIT;
+    visitor.state = count_state;
+    visitor.row = count_row;
+    static const struct {
+        uint32_t size;
+        int told;
+    } ends[] = {{4, 0}, {8, 0}, {16, 0}, {24, 1}, {32, 1}, {40, 11}, {48, 11}};
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        CHECK_EQ(parse_with(place(&visitor, sizeof visitor, ends[i].size), &told), MC_OK);
+        CHECK_EQ(told, ends[i].told);
+    }
+    for (uint32_t size = sizeof visitor + 1; size <= MOST; size++) {
+        unsigned char *newer = place(&visitor, sizeof visitor, size);
+        CHECK_EQ(parse_with((void *)newer, &told), MC_OK);
+        CHECK_EQ(told, 11);
+        newer[size - 1] = 1;
+        CHECK_EQ(parse_with((void *)newer, &told), MC_E_VERSION);
+        CHECK_EQ(told, 0);
+    }
+    for (uint32_t size = 0; size < 4; size++) {
+        visitor.struct_size = size;
+        CHECK_EQ(parse_with(&visitor, &told), MC_E_INVAL);
+    }
+}
+
 struct attempt {
     uint32_t size;
     unsigned char last; /* the last byte, when the struct is larger than ours */
@@ -193,6 +238,7 @@ int main(void) {
     CHECK_EQ(in_child(spawn_options, NULL), 0);
     CHECK_EQ(in_child(runtime_options, NULL), 0);
     CHECK_EQ(in_child(statistics, NULL), 0);
+    CHECK_EQ(in_child(descriptor_visitor, NULL), 0);
     for (size_t i = 0; i < sizeof attempts / sizeof *attempts; i++) {
         if (in_child(set_allocator, &attempts[i]) != 0) {
             fprintf(stderr, "mc_allocator of %u bytes, the last %u\n", attempts[i].size, attempts[i].last);

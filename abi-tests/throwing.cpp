@@ -80,6 +80,23 @@ void leaves_drop() {
     CHECK_EQ(dropped, 4);
 }
 
+// A visitor that throws is told no more.
+int told;
+void throwing_visitor(void *, const mc_machine_descriptor_state *) {
+    ++told;
+    throw std::logic_error("visitor");
+}
+
+void leaves_visitor() {
+    static const uint8_t bytes[28 + 2 * 28] = {'M', 'C', 'H', 'D', 1, 0, 0, 0, 0, 0, 0, 0, 2};
+    mc_machine_descriptor_visitor visitor = MC_MACHINE_DESCRIPTOR_VISITOR_INIT;
+    visitor.state = throwing_visitor;
+    char error[] = "untouched";
+    CHECK_EQ(mc_machine_descriptor_parse(bytes, sizeof bytes, &visitor, nullptr, error, sizeof error), MC_E_CRASHED);
+    CHECK_EQ(told, 1);
+    CHECK_EQ(error[0], 'u');
+}
+
 // Two microthreads handle an exception each at the same time, and switch while they do.
 int32_t handles(void *user) {
     const int mine = *static_cast<int *>(user);
@@ -120,6 +137,7 @@ int main() {
     leaves_tx();
     leaves_entry();
     leaves_drop();
+    leaves_visitor();
     stays_inside();
     CHECK_EQ(csp__internal__channel_count(0) + csp__internal__channel_count(1), 0);
     return 0;

@@ -3,9 +3,11 @@
 #define MC_MC_H
 
 #include "base.h"
+#include "bridge.h"
 #include "csp.h"
 #include "epoch.h"
 #include "inspect.h"
+#include "machine.h"
 #include "op.h"
 #include "runtime.h"
 #include "scope.h"

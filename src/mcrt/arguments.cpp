@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <iostream>
 #include <sched.h>
+#include <set>
 
 namespace mc::mcrt {
 namespace {
@@ -24,6 +25,7 @@ constexpr const char *main_examples =
     "\n"
     "  mcrt explore ./app --seeds 10000     looks for a failure, and makes its schedule short\n"
     "  mcrt replay mcrt-out/failure.json    runs it again\n"
+    "  mcrt descriptor show light.mchd      what a machine's descriptor says\n"
     "  mcrt COMMAND --help                  says more\n";
 
 constexpr const char *explore_examples =
@@ -54,6 +56,35 @@ constexpr const char *draw_examples =
     "  MCRT_SEED=7 MCRT_RECORD=run ./app\n"
     "  mcrt draw run                                       the message sequence as text\n"
     "  mcrt draw run --svg run.svg                         as a picture\n";
+
+constexpr const char *descriptor_examples =
+    "  mcrt descriptor build light.json      light.mchd, as a program registers it\n"
+    "  mcrt descriptor show light.mchd       as a table\n"
+    "  mcrt descriptor COMMAND --help        says more\n"
+    "\n"
+    "What the JSON looks like: docs/machines.md, or `mcrt descriptor show FILE --json`.\n";
+
+constexpr const char *show_examples =
+    "  mcrt descriptor show light.mchd                          as a table\n"
+    "  mcrt descriptor show light.mchd --dot | dot -Tsvg        as a state chart\n"
+    "  mcrt descriptor show light.mchd --json >light.json       as what `mcrt descriptor build` takes\n"
+    "\n"
+    "A descriptor says which thunk handles an event in a state, and not where that leads: a thunk is registered with\n"
+    "it. The chart's edges lead to the thunks, unless FILE is JSON in which \"thunks\" tells what is \"next\", or "
+    "that\n"
+    "one \"stays\"; then they lead there, and their labels are: event [request site] / thunk. Dashed: fallbacks.\n"
+    "\n"
+    "Exit status: 0, or 2 when FILE is no descriptor; then where it fails to be one is told.\n";
+
+constexpr const char *build_examples =
+    "  mcrt descriptor build light.json                    light.mchd\n"
+    "  mcrt descriptor build light.json --c                light.h, with an array light_descriptor\n"
+    "  mcrt descriptor build light.json -o - | xxd\n"
+    "\n"
+    "What is there twice (two rows of one state, event and site; two states of one tag) is refused. Rows of states or\n"
+    "events that are not listed, and rows without a thunk, are only told of.\n"
+    "\n"
+    "Exit status: 0, or 2 when nothing was made.\n";
 
 // The usage line as it is written for each command; CLI11's own can not say what is told apart by us.
 class Help : public CLI::Formatter {
@@ -195,6 +226,21 @@ void add_draw(CLI::App *draw, DrawOptions *options) {
     draw->add_flag("--text", options->text, "text, the usual, also when there is a picture");
 }
 
+void add_descriptor(CLI::App *descriptor, ShowOptions *show_options, BuildOptions *build_options) {
+    set_help(descriptor, "mcrt descriptor COMMAND", descriptor_examples);
+    descriptor->require_subcommand(1);
+    CLI::App *show = descriptor->add_subcommand("show", "Shows a descriptor.");
+    set_help(show, "mcrt descriptor show FILE [OPTIONS]", show_examples);
+    show->add_option("FILE", show_options->file, "the bytes of one, or JSON")->required()->type_name("");
+    CLI::Option *json = show->add_flag("--json", show_options->json, "as JSON");
+    show->add_flag("--dot", show_options->dot, "as a state chart, for Graphviz")->excludes(json);
+    CLI::App *build = descriptor->add_subcommand("build", "Makes a descriptor of JSON.");
+    set_help(build, "mcrt descriptor build FILE.json [OPTIONS]", build_examples);
+    build->add_option("FILE", build_options->file, "JSON")->required()->type_name("");
+    build->add_option("-o,--output", build_options->out, "what to write; - is standard output")->type_name("FILE");
+    build->add_flag("--c", build_options->c, "as an array, in C");
+}
+
 // The program's part is not shown to CLI11, which would take "[a,b]" apart.
 Split split_for(CLI::App *explore, const std::vector<std::string> &arguments) {
     return split(arguments, [explore](const std::string &name) {
@@ -209,7 +255,10 @@ std::optional<Arguments> read_arguments(int argc, const char *const *argv, int *
     ExploreOptions explore_options;
     ReplayOptions replay_options;
     DrawOptions draw_options;
-    CLI::App app("Explores, replays and draws simulated runs of programs that use libmcrt.");
+    ShowOptions show_options;
+    BuildOptions build_options;
+    CLI::App app("Explores, replays and draws simulated runs of programs that use libmcrt; shows and makes descriptors "
+                 "of machines.");
     set_help(&app, "mcrt COMMAND", main_examples);
     app.set_version_flag("--version",
                          "mcrt " + std::to_string(MC_VERSION_MAJOR) + "." + std::to_string(MC_VERSION_MINOR));
@@ -219,7 +268,9 @@ std::optional<Arguments> read_arguments(int argc, const char *const *argv, int *
     CLI::App *draw = app.add_subcommand("draw", "Draws a recording.");
     add_explore(explore, &explore_options);
     add_replay(replay, &replay_options);
+    CLI::App *descriptor = app.add_subcommand("descriptor", "Shows and makes descriptors of machines.");
     add_draw(draw, &draw_options);
+    add_descriptor(descriptor, &show_options, &build_options);
 
     std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
     if (!arguments.empty() && arguments[0] == "explore") {
@@ -229,8 +280,9 @@ std::optional<Arguments> read_arguments(int argc, const char *const *argv, int *
         arguments = std::move(parts.own);
     }
     const std::string command = arguments.empty() ? "-" : arguments[0];
-    if (!command.starts_with('-') && command != "explore" && command != "replay" && command != "draw")
-        throw Stop{status_usage, command + " is no command: explore, replay or draw"};
+    if (const std::set<std::string> commands{"explore", "replay", "draw", "descriptor"};
+        !command.starts_with('-') && !commands.contains(command))
+        throw Stop{status_usage, command + " is no command: explore, replay, draw or descriptor"};
     try {
         std::reverse(arguments.begin(), arguments.end()); // as CLI11 wants them
         app.parse(std::move(arguments));
@@ -244,6 +296,10 @@ std::optional<Arguments> read_arguments(int argc, const char *const *argv, int *
         return replay_options;
     if (draw->parsed())
         return draw_options;
+    if (descriptor->got_subcommand("show"))
+        return show_options;
+    if (descriptor->got_subcommand("build"))
+        return build_options;
     set_policy(&explore_options);
     return explore_options;
 }

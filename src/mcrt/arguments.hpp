@@ -1,6 +1,7 @@
 // The command line. The only place that knows CLI11.
 #pragma once
 
+#include "mcrt/describe.hpp"
 #include "mcrt/draw.hpp"
 #include "mcrt/explore.hpp"
 #include "mcrt/replay.hpp"
@@ -13,7 +14,7 @@
 
 namespace mc::mcrt {
 
-using Arguments = std::variant<ExploreOptions, ReplayOptions, DrawOptions>;
+using Arguments = std::variant<ExploreOptions, ReplayOptions, DrawOptions, ShowOptions, BuildOptions>;
 
 // None: help or a complaint has been printed, and *status is the exit status.
 std::optional<Arguments> read_arguments(int argc, const char *const *argv, int *status);

@@ -1,4 +1,5 @@
-// mcrt: explores, replays and draws simulated runs (mc/sim.h). Reads files and runs programs; the library itself is not linked in.
+// mcrt: explores, replays and draws simulated runs (mc/sim.h); shows and makes descriptors of machines (mc/machine.h). Reads files and
+// runs programs. Of the library, what reads descriptors is linked in, and nothing else.
 #include "mcrt/arguments.hpp"
 #include "mcrt/signals.hpp"
 #include "mcrt/stop.hpp"
@@ -17,6 +18,10 @@ int run(const Arguments &arguments) {
         return explore(*options);
     if (const auto *options = std::get_if<ReplayOptions>(&arguments))
         return replay(*options);
+    if (const auto *options = std::get_if<ShowOptions>(&arguments))
+        return show_descriptor(*options);
+    if (const auto *options = std::get_if<BuildOptions>(&arguments))
+        return build_descriptor(*options);
     return draw(std::get<DrawOptions>(arguments));
 }
 

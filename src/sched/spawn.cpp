@@ -268,6 +268,7 @@ int32_t spawn(ThreadContext *thread, Executor &executor, const SpawnRequest &req
     task->set_executor(&executor);
     task->home = &pool;
     task->for_simulator = 0;
+    task->emits_to = nullptr; // one that was left behind in a handler
     task->returning = request.returning;
     task->plain = request.plain;
     task->argument = request.argument;

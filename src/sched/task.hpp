@@ -144,6 +144,8 @@ struct Task : base::SlabItem<Task>, base::HandleItem, fiber::Context, Timer {
     ScopeEntry *entries = nullptr; // the scopes that it has entered, innermost first
     Group *group = nullptr;        // of which it is a child
     Locals *locals = nullptr;
+    // The task only: where the machine's handler that it runs emits to; null: it runs none. It goes where the task goes.
+    void *emits_to = nullptr;
 
     // written by the task, read by reports
     sync::atomic<Mutex *> held{nullptr}; // the mutexes that it holds, the latest first

@@ -1,0 +1,195 @@
+// mc/bridge.h: runtimes by words, the managed runtime, and what handlers emit. The registries are in registry.cpp, boxes in
+// boxes.cpp.
+#include <mc/bridge.h>
+
+#include "abi/runtimes.hpp"
+#include "abi/second_name.hpp"
+#include "base/guarded.hpp"
+
+#include <algorithm>
+
+// The program's, if it has one.
+extern "C" __attribute__((weak, visibility("default"))) void __mc_machine_bootstrap(void);
+
+namespace {
+
+using mc::abi::machine_id;
+using mc::abi::machine_runtime;
+using mc::machine::EmitContext;
+using mc::machine::Runtime;
+
+mc::sync::atomic<uint32_t> bootstrapped{0};
+mc::sync::atomic<uint64_t> managed{0}; // 0: there is none
+
+// Marked before it is called: it may make runtimes itself.
+void bootstrap_once() noexcept {
+    if (__mc_machine_bootstrap == nullptr || bootstrapped.load(mc::sync::relaxed) != 0)
+        return;
+    if (bootstrapped.exchange(1, mc::sync::relaxed) == 0) // relaxed: what it registers is published by the registries
+        (void)mc::base::call_guarded("__mc_machine_bootstrap", [] { __mc_machine_bootstrap(); });
+}
+
+mc_machine_envelope_t envelope_of(uint64_t kind, uint64_t payload0, uint64_t payload1) noexcept {
+    return {kind, 0, 0, 0, payload0, payload1, 0, 0, 0};
+}
+
+// What the calling task's handler emits to; null: it runs none.
+EmitContext *emits_to() noexcept {
+    const mc::sched::ThreadContext *thread = mc::sched::current();
+    return thread == nullptr ? nullptr : static_cast<EmitContext *>(thread->running->emits_to);
+}
+
+template <class Function> Function function_at(uint64_t address) noexcept {
+    return reinterpret_cast<Function>(static_cast<uintptr_t>(address));
+}
+
+} // namespace
+
+// --- runtimes ---
+
+uint64_t mc_machine_runtime_new(void) noexcept {
+    bootstrap_once();
+    const uint64_t word = mc::machine::new_runtime_word();
+    return word != 0 && mc::abi::begin_machine_runtime(word) ? word : 0;
+}
+MC_SECOND_NAME(new)
+
+void mc_machine_runtime_free(uint64_t rt) noexcept {
+    uint64_t seen = rt;
+    // release: what was done to it is done before another thread learns that there is none.
+    if (rt != 0)
+        (void)managed.compare_exchange_strong(seen, 0, mc::sync::release, mc::sync::relaxed);
+    mc::abi::end_machine_runtime(rt);
+}
+MC_SECOND_NAME(free)
+
+uint64_t mc_machine_runtime_managed_bootstrap_u64(void) noexcept {
+    // acquire, here and below: pairs with the release of who made it; it is complete.
+    uint64_t seen = managed.load(mc::sync::acquire);
+    if (seen != 0)
+        return seen;
+    const uint64_t made = mc_machine_runtime_new();
+    if (made == 0 || managed.compare_exchange_strong(seen, made, mc::sync::acq_rel, mc::sync::acquire))
+        return made;
+    mc::abi::end_machine_runtime(made); // another thread was first, or the bootstrap function
+    return seen;
+}
+MC_SECOND_NAME(managed_bootstrap_u64)
+
+uint64_t mc_machine_runtime_managed_current_u64(void) noexcept { return managed.load(mc::sync::acquire); }
+MC_SECOND_NAME(managed_current_u64)
+
+uint64_t mc_machine_runtime_managed_shutdown_u64(void) noexcept {
+    // acq_rel: of several threads one ends it, after all that was done to it by who made it known.
+    const uint64_t word = managed.exchange(0, mc::sync::acq_rel);
+    mc::abi::end_machine_runtime(word);
+    return word != 0;
+}
+MC_SECOND_NAME(managed_shutdown_u64)
+
+// --- machines ---
+
+// A mailbox as large as can be is never full before memory is.
+uint64_t mc_machine_runtime_spawn_u64(uint64_t rt, uint64_t mailbox_cap) noexcept {
+    Runtime *runtime = machine_runtime(rt);
+    const auto bound = static_cast<uint32_t>(std::min<uint64_t>(mailbox_cap, UINT32_MAX));
+    return runtime == nullptr ? 0 : runtime->spawn(bound);
+}
+MC_SECOND_NAME(spawn_u64)
+
+uint64_t mc_machine_runtime_start_u64(uint64_t rt, uint64_t machine) noexcept {
+    Runtime *runtime = machine_runtime(rt);
+    return runtime != nullptr && runtime->start(machine_id(machine));
+}
+MC_SECOND_NAME(start_u64)
+
+uint64_t mc_machine_runtime_set_state_u64(uint64_t rt, uint64_t machine, uint64_t state) noexcept {
+    Runtime *runtime = machine_runtime(rt);
+    return runtime != nullptr && runtime->set_state(machine_id(machine), state);
+}
+MC_SECOND_NAME(set_state_u64)
+
+uint64_t mc_machine_runtime_send_u64(uint64_t rt, uint64_t dst, uint64_t kind, uint64_t payload0,
+                                     uint64_t payload1) noexcept {
+    Runtime *runtime = machine_runtime(rt);
+    if (runtime == nullptr)
+        return MC_MAILBOX_ENQUEUE_MACHINE_UNKNOWN;
+    return runtime->enqueue(machine_id(dst), envelope_of(kind, payload0, payload1));
+}
+MC_SECOND_NAME(send_u64)
+
+uint64_t mc_machine_runtime_request_u64(uint64_t rt, uint64_t src, uint64_t dst, uint64_t kind, uint64_t payload0,
+                                        uint64_t payload1) noexcept {
+    Runtime *runtime = machine_runtime(rt);
+    if (runtime == nullptr)
+        return 0;
+    const uint32_t to = src > UINT32_MAX ? 0 : machine_id(dst); // a requester that cannot be: as an unknown destination
+    uint64_t pending = 0;
+    (void)runtime->request(machine_id(src), to, envelope_of(kind, payload0, payload1), &pending);
+    return pending;
+}
+MC_SECOND_NAME(request_u64)
+
+uint64_t mc_machine_runtime_reply_u64(uint64_t rt, uint64_t src, uint64_t cap, uint64_t kind, uint64_t payload0,
+                                      uint64_t payload1) noexcept {
+    Runtime *runtime = machine_runtime(rt);
+    if (runtime == nullptr)
+        return MC_REPLY_CAP_UNKNOWN;
+    const uint64_t known = src > UINT32_MAX ? 0 : cap; // a replier that cannot be: as an unknown capability
+    return runtime->reply(machine_id(src), known, envelope_of(kind, payload0, payload1));
+}
+MC_SECOND_NAME(reply_u64)
+
+uint64_t mc_machine_runtime_bind_dispatch_u64(uint64_t rt, uint64_t machine, uint64_t fn, uint64_t ctx) noexcept {
+    Runtime *runtime = machine_runtime(rt);
+    return runtime != nullptr &&
+           runtime->bind_function(machine_id(machine), function_at<mc_machine_dispatch_txn_fn>(fn),
+                                  function_at<void *>(ctx));
+}
+MC_SECOND_NAME(bind_dispatch_u64)
+
+uint64_t mc_machine_runtime_bind_dispatch_thunk_u64(uint64_t rt, uint64_t machine, uint64_t thunk_id,
+                                                    uint64_t ctx) noexcept {
+    Runtime *runtime = machine_runtime(rt);
+    return runtime != nullptr && runtime->bind_thunk(machine_id(machine), thunk_id, function_at<void *>(ctx));
+}
+MC_SECOND_NAME(bind_dispatch_thunk_u64)
+
+uint64_t mc_machine_runtime_bind_descriptor_u64(uint64_t rt, uint64_t machine, uint64_t descriptor_id,
+                                                uint64_t initial_tag) noexcept {
+    Runtime *runtime = machine_runtime(rt);
+    return runtime != nullptr && runtime->bind_descriptor(machine_id(machine), descriptor_id, initial_tag);
+}
+MC_SECOND_NAME(bind_descriptor_u64)
+
+uint64_t mc_machine_runtime_step_u64(uint64_t rt) noexcept {
+    Runtime *runtime = machine_runtime(rt);
+    void **slot = runtime == nullptr ? nullptr : mc::abi::emit_slot();
+    return slot == nullptr ? MC_STEP_IDLE : runtime->step(nullptr, nullptr, slot);
+}
+MC_SECOND_NAME(step_u64)
+
+// --- what a handler emits ---
+
+uint8_t __mc_machine_emit_send(uint64_t dst, uint64_t kind, uint64_t payload0, uint64_t payload1) noexcept {
+    EmitContext *to = emits_to();
+    return to != nullptr && dst <= UINT32_MAX && to->send(static_cast<uint32_t>(dst), kind, payload0, payload1);
+}
+
+uint64_t __mc_machine_emit_request(uint64_t dst, uint64_t kind, uint64_t payload0, uint64_t payload1,
+                                   uint64_t request_site_key) noexcept {
+    EmitContext *to = emits_to();
+    if (to == nullptr || dst > UINT32_MAX)
+        return 0;
+    return to->request(static_cast<uint32_t>(dst), kind, payload0, payload1, request_site_key);
+}
+
+uint8_t __mc_machine_emit_reply(uint64_t cap, uint64_t kind, uint64_t payload0, uint64_t payload1) noexcept {
+    EmitContext *to = emits_to();
+    return to != nullptr && to->reply(cap, kind, payload0, payload1);
+}
+
+uint8_t __mc_machine_emit_publish(uint64_t kind, uint64_t routing, uint64_t payload0, uint64_t payload1) noexcept {
+    EmitContext *to = emits_to();
+    return to != nullptr && to->publish(kind, routing, payload0, payload1);
+}

@@ -1,0 +1,416 @@
+// Of the engine: a transaction's effects, all or none. See engine.hpp.
+//
+// The order, which is the protocol:
+//   1  hold the boxes of effects that the handler has filled in (those that it emitted are held)
+//   2  lock the parties: self, destinations, reply requesters, subscribers; revalidate   (nothing to do in Seq)
+//   3  check everything, all effects on one machine together
+//   4  allocate everything: mailboxes, rows, subscriptions, room for what publications miss
+//   5  apply: subscriptions, outbox, requests, replies, publications; within a kind, the handler's before the emitted ones;
+//      then the state
+//   6  unlock
+//   7  link the destinations into the ready queue, then self; hooks; drops                (step.hpp)
+// Up to 4 anything can fail, and leaves everything as it was; from 5 on nothing fails.
+#pragma once
+
+#include "base/guarded.hpp"
+#include "machine/engine.hpp"
+
+#include <span>
+#include <utility>
+
+namespace mc::machine {
+
+// What a commit leaves to be done when nothing is locked any more.
+template <class Sync> struct Engine<Sync>::Outcome {
+    ReadyQueue<Sync> woken;
+    Row *completed = nullptr; // by replies, in their order
+    Row **completed_end = &completed;
+    uint64_t replaced = 0; // a state's token, with its layout
+    uint64_t replaced_layout = 0;
+};
+
+namespace effects {
+
+// An array that is said to have elements and has none is a mistake that `whole` finds; here it is empty.
+template <class T> std::span<const T> of(const T *items, uint32_t count) noexcept {
+    return items == nullptr ? std::span<const T>() : std::span<const T>(items, count);
+}
+inline auto outbox(const mc_machine_dispatch_txn_t &txn) noexcept { return of(txn.outbox, txn.outbox_len); }
+inline auto requests(const mc_machine_dispatch_txn_t &txn) noexcept { return of(txn.requests, txn.requests_len); }
+inline auto replies(const mc_machine_dispatch_txn_t &txn) noexcept { return of(txn.replies, txn.replies_len); }
+inline auto subscriptions(const mc_machine_dispatch_txn_t &txn) noexcept {
+    return of(txn.subscriptions, txn.subscriptions_len);
+}
+inline bool whole(const mc_machine_dispatch_txn_t &txn) noexcept {
+    return (txn.outbox != nullptr || txn.outbox_len == 0) && (txn.requests != nullptr || txn.requests_len == 0) &&
+           (txn.replies != nullptr || txn.replies_len == 0) &&
+           (txn.subscriptions != nullptr || txn.subscriptions_len == 0);
+}
+inline bool none(const mc_machine_dispatch_txn_t &txn) noexcept {
+    return (txn.outbox_len | txn.requests_len | txn.replies_len | txn.subscriptions_len) == 0;
+}
+
+// Every pair of words by which the handler's own effects may name a box.
+template <class Visit> void for_each_payload(const mc_machine_dispatch_txn_t &txn, Visit visit) noexcept {
+    for (const mc_machine_outbox_effect_t &effect : outbox(txn)) {
+        visit(effect.env.payload0, effect.env.payload1);
+        visit(effect.env.origin_payload0, effect.env.origin_payload1);
+    }
+    for (const mc_machine_request_effect_t &effect : requests(txn))
+        visit(effect.env.payload0, effect.env.payload1);
+    for (const mc_machine_reply_effect_t &effect : replies(txn))
+        visit(effect.env.payload0, effect.env.payload1);
+}
+
+} // namespace effects
+
+// --- 1, and its reverse ----------------------------------------------------------------------------------------------
+
+// The dispatch knows the boxes from then on: the arrays are the handler's, which may run again before they are dropped.
+// False: no memory, and none is held.
+template <class Sync> bool Engine<Sync>::hold_effects(Dispatch &dispatch, const Txn &txn) noexcept {
+    if (effects::none(txn)) [[likely]]
+        return true;
+    uint64_t boxes = 0;
+    effects::for_each_payload(txn, [&](uint64_t word0, uint64_t word1) { boxes += is_box(word0, word1); });
+    if (boxes == 0)
+        return true;
+    if (!boxes_.reserve(boxes) || !dispatch.filled.reserve(boxes))
+        return false;
+    effects::for_each_payload(txn, [&](uint64_t word0, uint64_t word1) {
+        if (!is_box(word0, word1))
+            return;
+        (void)boxes_.hold(word0);
+        dispatch.filled.push({word0, word1});
+    });
+    return true;
+}
+
+// Of effects that do not happen. Calls users: the dispatch is out of their reach.
+template <class Sync> void Engine<Sync>::drop_effects(Dispatch &dispatch) noexcept {
+    for (uint32_t i = 0; i < dispatch.filled.size(); ++i)
+        let_go(dispatch.filled[i].word0, dispatch.filled[i].word1);
+    for (uint32_t i = 0; i < dispatch.staged.size(); ++i)
+        let_go(dispatch.staged[i].payload0, dispatch.staged[i].payload1);
+}
+
+// The handler's own effects, when there was no memory to hold their boxes: each that nobody holds is dropped by the last
+// effect that names it. Steps are refused meanwhile, since the arrays are read.
+template <class Sync> void Engine<Sync>::drop_unheld_effects(const Txn &txn) noexcept {
+    uint64_t at = 0;
+    effects::for_each_payload(txn, [&](uint64_t word0, uint64_t word1) {
+        const uint64_t here = at++;
+        if (!is_box(word0, word1) || boxes_.held(word0))
+            return;
+        uint64_t other = 0;
+        bool again = false;
+        effects::for_each_payload(txn, [&](uint64_t later0, uint64_t later1) {
+            again |= other++ > here && later0 == word0 && is_box(later0, later1);
+        });
+        if (!again)
+            drop_box(word0, word1 & MC_PAYLOAD_LAYOUT_ID_MASK);
+    });
+}
+
+// --- 3: check --------------------------------------------------------------------------------------------------------
+
+// Calls visit(machine's id) for each envelope that the effects send, publications aside, until it returns false. Replies
+// have been claimed.
+template <class Sync>
+template <class Visit>
+bool Engine<Sync>::for_each_destination(Dispatch &dispatch, const Txn &txn, Visit visit) noexcept {
+    for (const mc_machine_outbox_effect_t &effect : effects::outbox(txn))
+        if (!visit(effect.dst))
+            return false;
+    for (const mc_machine_request_effect_t &effect : effects::requests(txn))
+        if (!visit(effect.dst))
+            return false;
+    for (const mc_machine_reply_effect_t &effect : effects::replies(txn)) {
+        const Row *row = pending_.find_active(effect.reply_cap_id);
+        if (row != nullptr && !visit(row->requester))
+            return false;
+    }
+    for (const Staged &effect : dispatch.staged) {
+        uint32_t dst = effect.dst;
+        if (effect.effect == Effect::publish)
+            continue;
+        if (effect.effect == Effect::reply) {
+            const Row *row = pending_.find_active(effect.key);
+            if (row == nullptr)
+                continue;
+            dst = row->requester;
+        }
+        if (!visit(dst))
+            return false;
+    }
+    return true;
+}
+
+template <class Sync> bool Engine<Sync>::check_subscriptions(const Txn &txn) noexcept {
+    for (const mc_subscription_update_t &update : effects::subscriptions(txn)) {
+        if (update.op == MC_SUBSCRIPTION_REMOVE)
+            continue;
+        const Machine *machine = update.op == MC_SUBSCRIPTION_ADD ? table_.find(update.machine_id) : nullptr;
+        if (machine == nullptr || !machine->takes_mail())
+            return false;
+    }
+    return true;
+}
+
+// Each capability is active, and used once.
+template <class Sync> bool Engine<Sync>::claim_replies(Dispatch &dispatch, const Txn &txn) noexcept {
+    auto claim = [&](uint64_t cap) {
+        Row *row = pending_.find_active(cap);
+        if (row == nullptr || row->claimed)
+            return false;
+        row->claimed = true;
+        return true;
+    };
+    for (const mc_machine_reply_effect_t &effect : effects::replies(txn))
+        if (!claim(effect.reply_cap_id))
+            return false;
+    if (dispatch.has(Effect::reply))
+        for (const Staged &effect : dispatch.staged)
+            if (effect.effect == Effect::reply && !claim(effect.key))
+                return false;
+    return true;
+}
+
+template <class Sync> bool Engine<Sync>::check(Dispatch &dispatch, const Txn &txn) noexcept {
+    return effects::whole(txn) && check_subscriptions(txn) && claim_replies(dispatch, txn) &&
+           for_each_destination(dispatch, txn, [&](uint32_t dst) {
+               Machine *machine = nullptr;
+               return refusal(dst, &machine) == 0 && machine->mail.fits(++machine->mail.incoming);
+           });
+}
+
+// --- 4: allocate -------------------------------------------------------------------------------------------------------
+
+template <class Sync> bool Engine<Sync>::allocate(Dispatch &dispatch, const Txn &txn) noexcept {
+    const bool mailboxes = for_each_destination(dispatch, txn, [&](uint32_t dst) {
+        Machine *machine = table_.find(dst);
+        return machine->mail.reserve(machine->mail.incoming);
+    });
+    if (!mailboxes)
+        return false;
+    const auto requests = effects::requests(txn);
+    if (!requests.empty()) {
+        if (!dispatch.rows.reserve(requests.size()))
+            return false;
+        for (const mc_machine_request_effect_t &effect : requests) {
+            Row *row = pending_.reserve(effect.pending_id); // null, too, when the id is taken
+            if (row == nullptr)
+                return false;
+            dispatch.rows.push(row);
+        }
+    }
+    uint64_t adds = 0;
+    for (const mc_subscription_update_t &update : effects::subscriptions(txn))
+        adds += update.op == MC_SUBSCRIPTION_ADD;
+    if (dispatch.has(Effect::publish)) {
+        uint64_t most = 0; // receivers
+        for (const Staged &effect : dispatch.staged)
+            if (effect.effect == Effect::publish) {
+                const Topic *topic = subscriptions_.topic(effect.kind, effect.key);
+                most += adds + (topic == nullptr ? 0 : topic->count);
+            }
+        if (!dispatch.missed.reserve(most))
+            return false;
+    }
+    return adds == 0 || subscriptions_.prepare(adds); // last: what it allocates is given back by apply alone
+}
+
+// --- 5: apply ----------------------------------------------------------------------------------------------------------
+
+// The envelope holds the box, the row does from now on.
+template <class Sync>
+void Engine<Sync>::deliver_request(Row *row, uint32_t src, uint32_t dst, uint64_t kind, uint64_t payload0,
+                                   uint64_t payload1, Outcome *outcome) noexcept {
+    Machine *machine = table_.find(dst);
+    Envelope envelope{};
+    envelope.kind = kind;
+    envelope.src = src;
+    envelope.reply_cap_id = row->id;
+    envelope.payload0 = payload0;
+    envelope.payload1 = payload1;
+    if (is_box(payload0, payload1))
+        (void)boxes_.hold(payload0); // cannot fail: it is held
+    row->dst = dst;
+    row->payload0 = payload0;
+    row->payload1 = payload1;
+    row->position = machine->mail.push(envelope);
+    link_request(row, src);
+    wake(outcome->woken, *machine);
+}
+
+template <class Sync>
+void Engine<Sync>::deliver_reply(uint64_t cap, uint32_t src, uint64_t kind, uint64_t payload0, uint64_t payload1,
+                                 Outcome *outcome) noexcept {
+    Row *row = pending_.find_active(cap);
+    Machine *machine = table_.find(row->requester);
+    Envelope envelope{};
+    envelope.kind = kind;
+    envelope.src = src;
+    envelope.pending_id = cap;
+    envelope.payload0 = payload0;
+    envelope.payload1 = payload1;
+    envelope.origin_payload0 = row->payload0;
+    envelope.origin_payload1 = row->payload1;
+    envelope.origin_request_site_key = row->site;
+    machine->mail.push(envelope);
+    pending_.remove(row);
+    ++cleanups_[MC_PENDING_CLEANUP_COMPLETED];
+    row->next = nullptr;
+    *outcome->completed_end = row;
+    outcome->completed_end = &row->next;
+    wake(outcome->woken, *machine);
+}
+
+// Who has no room misses it.
+template <class Sync>
+void Engine<Sync>::deliver_publication(Dispatch &dispatch, uint32_t staged, Outcome *outcome) noexcept {
+    const Staged &effect = dispatch.staged[staged];
+    const Topic *topic = subscriptions_.topic(effect.kind, effect.key);
+    if (topic == nullptr)
+        return;
+    Envelope envelope{};
+    envelope.kind = effect.kind;
+    envelope.src = dispatch.machine;
+    envelope.payload0 = effect.payload0;
+    envelope.payload1 = effect.payload1;
+    for (const Subscription *to = topic->subscribers.front(); to != nullptr;
+         to = topic->subscribers.after(const_cast<Subscription *>(to))) {
+        Machine *machine = nullptr;
+        mc_dead_letter_reason_t why = refusal(to->machine, &machine);
+        if (machine != nullptr) {
+            if (machine->mail.fits(1) && machine->mail.reserve(1)) {
+                machine->mail.push(envelope);
+                wake(outcome->woken, *machine);
+                continue;
+            }
+            why = MC_DEAD_LETTER_MAILBOX_FULL;
+        }
+        dispatch.missed.push({to->machine, why, staged});
+    }
+}
+
+template <class Sync>
+void Engine<Sync>::apply(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept {
+    const auto updates = effects::subscriptions(txn);
+    for (const mc_subscription_update_t &update : updates) {
+        if (update.op == MC_SUBSCRIPTION_ADD)
+            subscriptions_.add(update.machine_id, update.kind, update.routing,
+                               table_.find(update.machine_id)->subscriptions);
+        else
+            subscriptions_.remove(update.machine_id, update.kind, update.routing);
+    }
+    if (!updates.empty())
+        subscriptions_.drop_prepared();
+
+    for (const mc_machine_outbox_effect_t &effect : effects::outbox(txn)) {
+        Machine *machine = table_.find(effect.dst);
+        machine->mail.push(effect.env);
+        wake(outcome->woken, *machine);
+    }
+    if (dispatch.has(Effect::send))
+        for (const Staged &effect : dispatch.staged)
+            if (effect.effect == Effect::send) {
+                Machine *machine = table_.find(effect.dst);
+                machine->mail.push({effect.kind, self.id, 0, 0, effect.payload0, effect.payload1, 0, 0, 0});
+                wake(outcome->woken, *machine);
+            }
+
+    uint32_t next_row = 0;
+    for (const mc_machine_request_effect_t &effect : effects::requests(txn)) {
+        Row *row = dispatch.rows[next_row++];
+        row->site = effect.request_site_key;
+        deliver_request(row, self.id, effect.dst, effect.env.kind, effect.env.payload0, effect.env.payload1, outcome);
+    }
+    dispatch.rows.clear();
+    if (dispatch.has(Effect::request))
+        for (Staged &effect : dispatch.staged)
+            if (effect.effect == Effect::request)
+                deliver_request(std::exchange(effect.row, nullptr), self.id, effect.dst, effect.kind, effect.payload0,
+                                effect.payload1, outcome);
+
+    for (const mc_machine_reply_effect_t &effect : effects::replies(txn))
+        deliver_reply(effect.reply_cap_id, self.id, effect.env.kind, effect.env.payload0, effect.env.payload1, outcome);
+    if (dispatch.has(Effect::reply))
+        for (const Staged &effect : dispatch.staged)
+            if (effect.effect == Effect::reply)
+                deliver_reply(effect.key, self.id, effect.kind, effect.payload0, effect.payload1, outcome);
+
+    if (dispatch.has(Effect::publish))
+        for (uint32_t i = 0; i < dispatch.staged.size(); ++i)
+            if (dispatch.staged[i].effect == Effect::publish)
+                deliver_publication(dispatch, i, outcome);
+
+    if (txn.has_next_state != 0) {
+        if (txn.next_state != self.state) {
+            outcome->replaced = std::exchange(self.state, txn.next_state);
+            outcome->replaced_layout = state_layout(self); // of the old tag
+        }
+        if (txn.next_state_tag != 0)
+            self.tag = txn.next_state_tag;
+        else if (dispatch.next_tag != 0)
+            self.tag = dispatch.next_tag;
+    }
+}
+
+// --- all of it -----------------------------------------------------------------------------------------------------------
+
+// Rows that nobody has been told of, but perhaps the handler.
+template <class Sync> void Engine<Sync>::roll_back_rows(Dispatch &dispatch) noexcept {
+    auto forget = [&](Row *row) {
+        pending_.remove(row);
+        pending_.recycle(row);
+    };
+    for (Row *row : dispatch.rows)
+        forget(row);
+    dispatch.rows.clear();
+    if (dispatch.has(Effect::request))
+        for (Staged &effect : dispatch.staged)
+            if (effect.row != nullptr)
+                forget(std::exchange(effect.row, nullptr));
+}
+
+// 2 to 6. False: rejected, and nothing has changed.
+template <class Sync>
+bool Engine<Sync>::commit(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept {
+    typename Sync::Parties parties;
+    if constexpr (Sync::shared) {
+        parties.add(self);
+        (void)for_each_destination(dispatch, txn, [&](uint32_t dst) {
+            if (Machine *machine = table_.find(dst); machine != nullptr)
+                parties.add(*machine);
+            return true;
+        });
+    }
+    parties.lock();
+    const bool good = check(dispatch, txn) && allocate(dispatch, txn);
+    if (!effects::none(txn) || dispatch.staged.size() != 0) {
+        // The scratch of check: what it counted and claimed, as far as it came.
+        for (const mc_machine_reply_effect_t &effect : effects::replies(txn))
+            if (Row *row = pending_.find_active(effect.reply_cap_id); row != nullptr)
+                row->claimed = false;
+        (void)for_each_destination(dispatch, txn, [&](uint32_t dst) {
+            if (Machine *machine = table_.find(dst); machine != nullptr) {
+                machine->mail.incoming = 0;
+                if (!good)
+                    machine->mail.give_back_unused();
+            }
+            return true;
+        });
+        if (dispatch.has(Effect::reply))
+            for (const Staged &effect : dispatch.staged)
+                if (effect.effect == Effect::reply)
+                    if (Row *row = pending_.find_active(effect.key); row != nullptr)
+                        row->claimed = false;
+    }
+    if (good)
+        apply(dispatch, self, txn, outcome);
+    parties.unlock();
+    return good;
+}
+
+} // namespace mc::machine

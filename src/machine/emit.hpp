@@ -1,0 +1,143 @@
+// What a handler emits, until its transaction commits or rolls back.
+//
+// A Dispatch is one call of a handler: its envelope, its machine's state as it was, and the effects that it has staged. It
+// hangs off the task that runs the handler (an EmitContext, in a slot that src/abi finds), not off the thread: a handler may
+// wait and go on elsewhere. An engine keeps its last one for the next step, so staging allocates nothing once it has grown.
+//
+// Whoever stages holds: the effect's box is held from then on, and a request has its row, reserved.
+#pragma once
+
+#include "base/alloc.hpp"
+#include "machine/descriptor.hpp"
+#include "machine/pending.hpp"
+
+#include <mc/machine.h>
+
+#include <cstdint>
+#include <cstring>
+
+namespace mc::machine {
+
+// As the functions __mc_machine_emit_X; dst fits a machine's id.
+class EmitContext {
+public:
+    virtual bool send(uint32_t dst, uint64_t kind, uint64_t payload0, uint64_t payload1) noexcept = 0;
+    virtual uint64_t request(uint32_t dst, uint64_t kind, uint64_t payload0, uint64_t payload1,
+                             uint64_t site) noexcept = 0;
+    virtual bool reply(uint64_t cap, uint64_t kind, uint64_t payload0, uint64_t payload1) noexcept = 0;
+    virtual bool publish(uint64_t kind, uint64_t routing, uint64_t payload0, uint64_t payload1) noexcept = 0;
+
+protected:
+    ~EmitContext() = default;
+};
+
+// A vector of plain things whose first few lie inside it, and which never shrinks.
+template <class T, uint32_t inside> class Staging {
+public:
+    Staging() noexcept = default;
+    Staging(const Staging &) = delete;
+    Staging &operator=(const Staging &) = delete;
+    ~Staging() {
+        if (items_ != first_)
+            base::deallocate_array(items_, room_);
+    }
+    uint32_t size() const noexcept { return size_; }
+    T &operator[](uint32_t i) noexcept { return items_[i]; }
+    T *begin() noexcept { return items_; }
+    T *end() noexcept { return items_ + size_; }
+    void clear() noexcept { size_ = 0; }
+    [[nodiscard]] bool reserve(uint64_t more) noexcept { return size_ + more <= room_ || grow(size_ + more); }
+    void push(const T &item) noexcept { items_[size_++] = item; } // there is room
+
+private:
+    bool grow(uint64_t needed) noexcept {
+        const uint64_t room = needed > 2 * uint64_t{room_} ? needed : 2 * uint64_t{room_};
+        T *items = room > UINT32_MAX ? nullptr : base::allocate_array<T>(room);
+        if (items == nullptr)
+            return false;
+        std::memcpy(static_cast<void *>(items), items_, size_ * sizeof(T));
+        if (items_ != first_)
+            base::deallocate_array(items_, room_);
+        items_ = items;
+        room_ = static_cast<uint32_t>(room);
+        return true;
+    }
+
+    T first_[inside];
+    T *items_ = first_;
+    uint32_t size_ = 0;
+    uint32_t room_ = inside;
+};
+
+enum class Effect : uint32_t { send, request, reply, publish };
+
+struct Staged {
+    Effect effect;
+    uint32_t dst; // send, request
+    uint64_t kind;
+    uint64_t payload0;
+    uint64_t payload1;
+    uint64_t key; // reply: capability; publish: routing
+    Row *row;     // request
+};
+
+// A payload that the handler has filled in, and that is a box.
+struct Filled {
+    uint64_t word0;
+    uint64_t word1;
+};
+
+// A subscriber that a publication did not reach.
+struct Missed {
+    uint32_t dst;
+    mc_dead_letter_reason_t reason;
+    uint32_t staged; // which publication
+};
+
+template <class Sync> class Engine;
+
+template <class Sync> class Dispatch final : public EmitContext {
+public:
+    explicit Dispatch(Engine<Sync> &owner) noexcept : engine(owner) {}
+
+    bool send(uint32_t dst, uint64_t kind, uint64_t payload0, uint64_t payload1) noexcept override {
+        return stage({Effect::send, dst, kind, payload0, payload1, 0, nullptr});
+    }
+    uint64_t request(uint32_t dst, uint64_t kind, uint64_t payload0, uint64_t payload1,
+                     uint64_t site) noexcept override;
+    bool reply(uint64_t cap, uint64_t kind, uint64_t payload0, uint64_t payload1) noexcept override {
+        return stage({Effect::reply, 0, kind, payload0, payload1, cap, nullptr});
+    }
+    bool publish(uint64_t kind, uint64_t routing, uint64_t payload0, uint64_t payload1) noexcept override {
+        if ((payload1 & MC_PAYLOAD_LAYOUT_OWNED_MASK) != 0) // a box has one receiver
+            return false;
+        return stage({Effect::publish, 0, kind, payload0, payload1, routing, nullptr});
+    }
+
+    bool has(Effect effect) const noexcept { return counts[static_cast<uint32_t>(effect)] != 0; }
+    uint32_t count(Effect effect) const noexcept { return counts[static_cast<uint32_t>(effect)]; }
+
+    Engine<Sync> &engine;
+    Dispatch *next = nullptr; // of those that the engine keeps
+
+    // The task that runs the handler; then the engine.
+    uint32_t machine = 0;
+    uint64_t state = 0; // as the handler got it
+    uint64_t tag = 0;
+    uint64_t next_tag = 0; // the thunk's
+    const Descriptor *descriptor = nullptr;
+    // Not 0: `state`, of this layout, was replaced, or its machine stopped, while the handler ran: it is dropped when the
+    // handler has done with it.
+    uint64_t abandoned_layout = 0;
+    mc_machine_envelope_t envelope;
+    Staging<Staged, 8> staged;
+    uint32_t counts[4] = {};
+    Staging<Filled, 4> filled;
+    Staging<Row *, 4> rows; // reserved for the handler's own requests, in their order
+    Staging<Missed, 4> missed;
+
+private:
+    bool stage(const Staged &effect) noexcept;
+};
+
+} // namespace mc::machine

@@ -1,0 +1,98 @@
+// A bounded mailbox: a ring of envelopes in one block of host memory, from the first envelope until the machine stops. Guarded
+// by its machine's lock.
+//
+// A position counts envelopes from the mailbox's beginning and never repeats, so a pending request finds the envelope of
+// its request, as long as it waits, by its position.
+//
+// The ring grows by doubling up to the bound: a bound of millions costs nothing until they come. Up to `at_once` envelopes
+// get their room with the first, so an ordinary mailbox allocates once. Nothing fails but reserve.
+//
+// incoming: scratch of a commit, which counts all its effects on one machine together; 0 between commits.
+#pragma once
+
+#include "base/assert.hpp"
+#include "machine/host.hpp"
+
+#include <mc/machine.h>
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+
+namespace mc::machine {
+
+class Mailbox {
+public:
+    using Envelope = mc_machine_envelope_t;
+
+    explicit Mailbox(uint32_t bound) noexcept : bound_(bound == 0 ? 1 : bound) {}
+    Mailbox(const Mailbox &) = delete;
+    Mailbox &operator=(const Mailbox &) = delete;
+    ~Mailbox() { host_free(ring_); } // of an empty one
+
+    uint32_t length() const noexcept { return length_; }
+    bool empty() const noexcept { return length_ == 0; }
+    // There is room for so many more.
+    bool fits(uint32_t more) const noexcept { return more <= bound_ - length_; }
+
+    // Memory for so many more, which fit. False: there is none, nothing has changed.
+    [[nodiscard]] bool reserve(uint32_t more) noexcept { return length_ + more <= room_ || grow(length_ + more); }
+    // Gives back what reserve allocated for envelopes that did not come after all.
+    void give_back_unused() noexcept {
+        if (taken_ + length_ == 0)
+            release();
+    }
+
+    // Where it lies from now on. There is memory.
+    uint64_t push(const Envelope &envelope) noexcept {
+        MC_DEBUG_INVARIANT(length_ < room_, length_);
+        const uint64_t position = taken_ + length_++;
+        cell(position) = envelope;
+        return position;
+    }
+    // It is not empty.
+    void pop(Envelope *out) noexcept {
+        *out = cell(taken_++);
+        --length_;
+    }
+
+    // The envelope at a position that was given out, while it waits here; else null.
+    Envelope *waiting(uint64_t position) noexcept { return position - taken_ < length_ ? &cell(position) : nullptr; }
+
+    void release() noexcept {
+        host_free(ring_);
+        ring_ = nullptr;
+        room_ = length_ = 0;
+    }
+
+    uint32_t incoming = 0;
+
+private:
+    static constexpr uint32_t at_once = 64;
+
+    Envelope &cell(uint64_t position) noexcept { return ring_[position & (room_ - 1)]; }
+
+    __attribute__((noinline)) bool grow(uint32_t needed) noexcept {
+        const uint64_t least = bound_ < at_once ? bound_ : needed < at_once / 8 ? at_once / 8 : needed;
+        const uint64_t room = std::bit_ceil(least);
+        if (room > UINT32_MAX)
+            return false;
+        auto *ring = static_cast<Envelope *>(host_allocate(room * sizeof(Envelope), alignof(Envelope)));
+        if (ring == nullptr)
+            return false;
+        for (uint64_t i = taken_; i < taken_ + length_; ++i)
+            ring[i & (room - 1)] = cell(i);
+        host_free(ring_);
+        ring_ = ring;
+        room_ = static_cast<uint32_t>(room);
+        return true;
+    }
+
+    Envelope *ring_ = nullptr;
+    uint64_t taken_ = 0;
+    uint32_t length_ = 0;
+    uint32_t room_ = 0; // a power of two, or 0
+    uint32_t bound_;    // immutable
+};
+
+} // namespace mc::machine

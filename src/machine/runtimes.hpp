@@ -1,0 +1,34 @@
+// The runtimes of a process, by the words that name them: addresses of mc_machine_runtime_t. Every call looks its word up
+// here before anything else is done with it, so a stale or random word finds nothing.
+//
+// Callers: find, any thread at any time, also while others add and remove; it takes no lock. add and remove take the registries'
+// mutex (registry.hpp).
+//
+// The table is open-addressed, at most half full, and changes under a count that is odd meanwhile: a reader that saw it
+// change looks again. A larger table replaces it when it is full; the old ones stay, for readers, and are together
+// smaller. The memory behind a word is never looked at: the library's own lie in pages that nobody writes, so they cost
+// addresses, not memory, and can be given out once only.
+//
+// Rejected: a mark in the 192 bytes, reading a random address crashes; a lock around find, every call would pay for it.
+#pragma once
+
+#include "machine/engine.hpp"
+
+#include <cstdint>
+
+namespace mc::machine {
+
+using Runtime = Engine<Seq>;
+
+// Null: there is none of that name.
+Runtime *find_runtime(uint64_t word) noexcept;
+
+// False: no memory. There is none of that name.
+[[nodiscard]] bool add_runtime(uint64_t word, Runtime *runtime) noexcept;
+// The one of that name, which has none from now on; null: there was none.
+Runtime *remove_runtime(uint64_t word) noexcept;
+
+// A name that was never given out. 0: no addresses are left.
+uint64_t new_runtime_word() noexcept;
+
+} // namespace mc::machine

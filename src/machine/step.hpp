@@ -1,0 +1,247 @@
+// Of the engine: one step. See engine.hpp, and commit.hpp for the transaction.
+//
+//   take the first machine that is ready, and its first envelope; the tick rises
+//   call the handler: nothing is locked, what it emits is staged in a Dispatch
+//   OK      commit, or, rejected, a fault
+//   FAULT   the policy's
+//   STOP    the machine stops
+//   hooks, then drops: the envelope's boxes, what was discarded, the state that was replaced
+//   requests that are old enough end
+#pragma once
+
+#include "base/guarded.hpp"
+#include "machine/commit.hpp"
+#include "machine/delivery.hpp"
+#include "machine/engine.hpp"
+#include "machine/lifecycle.hpp"
+
+#include <utility>
+
+namespace mc::machine {
+
+// What an envelope goes to. Neither fn nor fault: to nobody, which is fine.
+template <class Sync> struct Engine<Sync>::Handler {
+    mc_machine_dispatch_txn_fn fn = nullptr;
+    void *context = nullptr;
+    uint64_t next_tag = 0;
+    uint64_t fault = 0; // a MC_FAULT_CODE_*, instead of a call
+};
+
+// --- emitting ----------------------------------------------------------------------------------------------------------
+
+// False: no memory; the box is the caller's still.
+template <class Sync> bool Dispatch<Sync>::stage(const Staged &effect) noexcept {
+    if (!staged.reserve(1))
+        return false;
+    if (is_box(effect.payload0, effect.payload1) && !engine.boxes_.hold(effect.payload0))
+        return false;
+    staged.push(effect);
+    ++counts[static_cast<uint32_t>(effect.effect)];
+    return true;
+}
+
+template <class Sync>
+uint64_t Dispatch<Sync>::request(uint32_t dst, uint64_t kind, uint64_t payload0, uint64_t payload1,
+                                 uint64_t site) noexcept {
+    Row *row = engine.pending_.reserve(0);
+    if (row == nullptr)
+        return 0;
+    row->site = site;
+    if (stage({Effect::request, dst, kind, payload0, payload1, 0, row}))
+        return row->id;
+    engine.pending_.remove(row);
+    engine.pending_.recycle(row);
+    return 0;
+}
+
+// --- before the handler ------------------------------------------------------------------------------------------------
+
+template <class Sync> auto Engine<Sync>::next_ready() noexcept -> Machine * {
+    while (const uint32_t id = ready_.pop(table_)) {
+        Machine *machine = table_.find(id);
+        if (machine != nullptr && machine->runs() && !machine->mail.empty()) [[likely]]
+            return machine; // else a stale entry
+    }
+    return nullptr;
+}
+
+template <class Sync> auto Engine<Sync>::take_dispatch() noexcept -> Dispatch * {
+    if (Dispatch *dispatch = std::exchange(spare_, nullptr); dispatch != nullptr) [[likely]]
+        return dispatch;
+    return base::create<Dispatch>(*this); // the first step, or one inside a hook of another
+}
+
+template <class Sync> void Engine<Sync>::give_back(Dispatch *dispatch) noexcept {
+    dispatch->staged.clear();
+    dispatch->missed.clear();
+    dispatch->filled.clear();
+    for (uint32_t &count : dispatch->counts)
+        count = 0;
+    if (spare_ == nullptr)
+        spare_ = dispatch;
+    else
+        base::destroy(dispatch);
+}
+
+template <class Sync>
+auto Engine<Sync>::resolve(const Machine &machine, const Envelope &envelope) const noexcept -> Handler {
+    uint64_t id = machine.target;
+    void *context = machine.context;
+    switch (machine.binding) {
+    case Binding::none:
+        return {};
+    case Binding::function:
+        return {reinterpret_cast<mc_machine_dispatch_txn_fn>(static_cast<uintptr_t>(machine.target)), context, 0, 0};
+    case Binding::thunk:
+        break;
+    case Binding::descriptor: {
+        const auto *descriptor = reinterpret_cast<const Descriptor *>(static_cast<uintptr_t>(machine.target));
+        const mc_machine_dispatch_row_t *row =
+            descriptor->find_row(machine.tag, envelope.kind, envelope.origin_request_site_key);
+        if (row != nullptr)
+            id = row->state_local_thunk_id != 0 ? row->state_local_thunk_id : row->fallback_thunk_id;
+        if (row == nullptr || id == 0)
+            return {nullptr, nullptr, 0, MC_FAULT_CODE_DESCRIPTOR_ROW_MISSING};
+        context = handle_;
+        break;
+    }
+    }
+    const Thunk thunk = find_thunk(id);
+    if (thunk.fn == nullptr)
+        return {nullptr, nullptr, 0, MC_FAULT_CODE_DESCRIPTOR_THUNK_MISSING};
+    return {thunk.fn, context, thunk.next_tag, 0};
+}
+
+// --- the step ------------------------------------------------------------------------------------------------------------
+
+template <class Sync>
+mc_machine_step_status_t Engine<Sync>::step(mc_machine_dispatch_txn_fn fn, void *context, void **slot) noexcept {
+    if (running_ != nullptr || reading_effects_)
+        return MC_STEP_IDLE;
+    Dispatch *const dispatch = take_dispatch();
+    Machine *const machine = dispatch == nullptr ? nullptr : next_ready();
+    if (machine == nullptr) {
+        if (dispatch != nullptr)
+            give_back(dispatch);
+        return MC_STEP_IDLE;
+    }
+    const Use use(*this);
+    ++tick_;
+    machine->mail.pop(&dispatch->envelope);
+    machine->dispatching = true;
+    dispatch->machine = machine->id;
+    dispatch->state = machine->state;
+    dispatch->tag = machine->tag;
+    dispatch->descriptor = machine->binding == Binding::descriptor
+                               ? reinterpret_cast<const Descriptor *>(static_cast<uintptr_t>(machine->target))
+                               : nullptr;
+    dispatch->abandoned_layout = 0;
+    const Handler handler = fn != nullptr ? Handler{fn, context, 0, 0} : resolve(*machine, dispatch->envelope);
+    dispatch->next_tag = handler.next_tag;
+
+    Txn txn = {};
+    uint64_t code = handler.fault;
+    mc_dispatch_result_t result = code != 0 ? MC_DISPATCH_FAULT : MC_DISPATCH_OK;
+    if (handler.fn != nullptr) {
+        running_ = dispatch;
+        void *const before = std::exchange(*slot, static_cast<EmitContext *>(dispatch));
+        const bool returned = base::call_guarded("a machine's handler", [&] {
+            result = handler.fn(handler.context, dispatch->machine, dispatch->state, &dispatch->envelope, &txn, &code);
+        });
+        *slot = before;
+        running_ = nullptr;
+        if (!returned)
+            result = MC_DISPATCH_FAULT;
+    }
+    const mc_machine_step_status_t status = conclude(*dispatch, result, code, txn);
+    drop_abandoned_state(*dispatch);
+    let_go(dispatch->envelope);
+    give_back(dispatch);
+    expire_rows();
+    return status;
+}
+
+// What becomes of the effects. The machine may have been stopped or marked faulted meanwhile: then they are dropped.
+template <class Sync>
+mc_machine_step_status_t Engine<Sync>::conclude(Dispatch &dispatch, mc_dispatch_result_t result, uint64_t code,
+                                                const Txn &txn) noexcept {
+    const bool held = hold_effects(dispatch, txn);
+    reading_effects_ = !held;
+    Machine *machine = table_.find(dispatch.machine);
+    const uint64_t current = machine == nullptr ? 0 : machine->state;
+    if (result == MC_DISPATCH_OK && machine != nullptr && machine->runs()) [[likely]] {
+        Outcome outcome;
+        if (held && commit(dispatch, *machine, txn, &outcome)) [[likely]] {
+            ready_.append(table_, outcome.woken);
+            machine->dispatching = false; // not before: it would queue before those that it sent to after itself
+            wake(ready_, *machine);       // behind those that it sent to
+            conclude_effects(outcome, dispatch);
+            return MC_STEP_DID_WORK;
+        }
+        result = MC_DISPATCH_FAULT;
+        code = MC_FAULT_CODE_TXN_COMMIT_REJECTED;
+    }
+    if (machine != nullptr)
+        machine->dispatching = false;
+    roll_back_rows(dispatch);
+    mc_machine_step_status_t status = MC_STEP_DID_WORK;
+    if (machine != nullptr && result == MC_DISPATCH_STOP) {
+        stop_machine(*machine);
+    } else if (machine != nullptr && result != MC_DISPATCH_OK) {
+        fault_machine(dispatch.machine, code);
+        status = MC_STEP_FAULTED;
+    }
+    drop_effects(dispatch);
+    if (!held)
+        drop_unheld_effects(txn);
+    reading_effects_ = false;
+    drop_next_state(dispatch, txn, current);
+    return status;
+}
+
+// 7, after the ready queue: hooks, drops.
+template <class Sync> void Engine<Sync>::conclude_effects(Outcome &outcome, Dispatch &dispatch) noexcept {
+    while (Row *row = outcome.completed) {
+        outcome.completed = row->next;
+        const uint32_t requester = row->requester;
+        const uint64_t id = row->id, site = row->site;
+        pending_.recycle(row);
+        if (hooks.pending != nullptr)
+            (void)base::call_guarded("a hook of requests", [&] {
+                hooks.pending(hooks.context, requester, id, site, MC_PENDING_CLEANUP_COMPLETED);
+            });
+    }
+    for (const Missed &missed : dispatch.missed) {
+        const Staged &effect = dispatch.staged[missed.staged];
+        undeliverable(missed.dst, missed.reason,
+                      {effect.kind, dispatch.machine, 0, 0, effect.payload0, effect.payload1, 0, 0, 0});
+    }
+    if (outcome.replaced == 0 || outcome.replaced_layout == 0)
+        return;
+    if (outcome.replaced == dispatch.state)
+        dispatch.abandoned_layout = outcome.replaced_layout; // dropped once, also if it had been abandoned before
+    else
+        drop_box(outcome.replaced, outcome.replaced_layout);
+}
+
+// The state that the handler meant its machine to have, if it is another one than it has, or had.
+template <class Sync>
+void Engine<Sync>::drop_next_state(const Dispatch &dispatch, const Txn &txn, uint64_t current) noexcept {
+    const uint64_t next = txn.next_state;
+    if (txn.has_next_state == 0 || next == 0 || next == dispatch.state || next == current ||
+        next == state(dispatch.machine) || dispatch.descriptor == nullptr)
+        return;
+    uint64_t tag = txn.next_state_tag != 0 ? txn.next_state_tag : dispatch.next_tag;
+    if (tag == 0)
+        tag = dispatch.tag;
+    if (const uint64_t layout = dispatch.descriptor->state_layout(tag); layout != 0)
+        drop_box(next, layout);
+}
+
+// The state that the handler had in hand, if its machine does not have it any more.
+template <class Sync> void Engine<Sync>::drop_abandoned_state(Dispatch &dispatch) noexcept {
+    if (dispatch.abandoned_layout != 0 && state(dispatch.machine) != dispatch.state)
+        drop_box(dispatch.state, dispatch.abandoned_layout);
+}
+
+} // namespace mc::machine
