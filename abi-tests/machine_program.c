@@ -115,6 +115,9 @@ int main(void) {
     CHECK(again != 0 && again != rt);
     __mc_machine_runtime_free(again); /* of the managed one: there is none then */
     CHECK_EQ(__mc_machine_runtime_managed_current_u64(), 0);
+    again = __mc_machine_runtime_managed_bootstrap_u64();
+    mc_machine_runtime_drop((mc_machine_runtime_t *)(uintptr_t)again); /* likewise */
+    CHECK_EQ(__mc_machine_runtime_managed_current_u64(), 0);
     CHECK_EQ(bootstraps, 1);
     return 0;
 }

@@ -45,6 +45,12 @@ template <class Function> Function function_at(uint64_t address) noexcept {
 
 } // namespace
 
+void mc::abi::forget_managed(uint64_t word) noexcept {
+    // release: what was done to it is done before another thread learns that there is none.
+    if (word != 0)
+        (void)managed.compare_exchange_strong(word, 0, mc::sync::release, mc::sync::relaxed);
+}
+
 // --- runtimes ---
 
 uint64_t mc_machine_runtime_new(void) noexcept {
@@ -55,10 +61,7 @@ uint64_t mc_machine_runtime_new(void) noexcept {
 MC_SECOND_NAME(new)
 
 void mc_machine_runtime_free(uint64_t rt) noexcept {
-    uint64_t seen = rt;
-    // release: what was done to it is done before another thread learns that there is none.
-    if (rt != 0)
-        (void)managed.compare_exchange_strong(seen, 0, mc::sync::release, mc::sync::relaxed);
+    mc::abi::forget_managed(rt);
     mc::abi::end_machine_runtime(rt);
 }
 MC_SECOND_NAME(free)

@@ -54,7 +54,9 @@ void mc_machine_runtime_init(mc_machine_runtime_t *rt) noexcept {
 MC_SECOND_NAME(init)
 
 void mc_machine_runtime_drop(mc_machine_runtime_t *rt) noexcept {
-    mc::abi::end_machine_runtime(reinterpret_cast<uintptr_t>(rt));
+    const auto word = reinterpret_cast<uintptr_t>(rt);
+    mc::abi::forget_managed(word);
+    mc::abi::end_machine_runtime(word);
 }
 MC_SECOND_NAME(drop)
 

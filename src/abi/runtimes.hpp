@@ -32,5 +32,7 @@ inline void **emit_slot() noexcept {
 bool begin_machine_runtime(uint64_t word) noexcept;
 // Ends the one of that name, if there is one.
 void end_machine_runtime(uint64_t word) noexcept;
+// bridge.cpp: should it be the managed one, there is none from now on.
+void forget_managed(uint64_t word) noexcept;
 
 } // namespace mc::abi

@@ -60,9 +60,9 @@ public:
     // --- mail, at once; the engine owns the envelope's boxes, whatever comes of it
 
     mc_mailbox_enqueue_result_t enqueue(uint32_t dst, const Envelope &envelope) noexcept;
-    mc_mailbox_enqueue_result_t request(uint32_t src, uint32_t dst, const Envelope &envelope,
+    mc_mailbox_enqueue_result_t request(uint32_t src, uint32_t dst, const Envelope &given,
                                         uint64_t *out_pending) noexcept;
-    mc_machine_reply_result_t reply(uint32_t src, uint64_t cap, const Envelope &envelope) noexcept;
+    mc_machine_reply_result_t reply(uint32_t src, uint64_t cap, const Envelope &given) noexcept;
 
     // --- stepping
 
@@ -127,12 +127,12 @@ private:
     // commit.hpp
     struct Outcome;
     bool hold_effects(Dispatch &dispatch, const Txn &txn) noexcept;
-    bool commit(Dispatch &dispatch, Machine &machine, const Txn &txn, Outcome *outcome) noexcept;
+    bool commit(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept;
     bool check(Dispatch &dispatch, const Txn &txn) noexcept;
     bool check_subscriptions(const Txn &txn) noexcept;
     bool claim_replies(Dispatch &dispatch, const Txn &txn) noexcept;
     bool allocate(Dispatch &dispatch, const Txn &txn) noexcept;
-    void apply(Dispatch &dispatch, Machine &machine, const Txn &txn, Outcome *outcome) noexcept;
+    void apply(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept;
     void deliver_request(Row *row, uint32_t src, uint32_t dst, uint64_t kind, uint64_t payload0, uint64_t payload1,
                          Outcome *outcome) noexcept;
     void deliver_reply(uint64_t cap, uint32_t src, uint64_t kind, uint64_t payload0, uint64_t payload1,
