@@ -15,6 +15,7 @@
 #include "base/guarded.hpp"
 #include "machine/engine.hpp"
 
+#include <cstring>
 #include <span>
 #include <utility>
 
@@ -40,6 +41,13 @@ inline auto requests(const mc_machine_dispatch_txn_t &txn) noexcept { return of(
 inline auto replies(const mc_machine_dispatch_txn_t &txn) noexcept { return of(txn.replies, txn.replies_len); }
 inline auto subscriptions(const mc_machine_dispatch_txn_t &txn) noexcept {
     return of(txn.subscriptions, txn.subscriptions_len);
+}
+// The handler's word, which need be none of the enum's values: read as one, it would be undefined.
+inline uint32_t operation(const mc_subscription_update_t &update) noexcept {
+    uint32_t word = 0;
+    static_assert(sizeof word == sizeof update.op);
+    std::memcpy(&word, &update.op, sizeof word);
+    return word;
 }
 inline bool whole(const mc_machine_dispatch_txn_t &txn) noexcept {
     return (txn.outbox != nullptr || txn.outbox_len == 0) && (txn.requests != nullptr || txn.requests_len == 0) &&
@@ -148,9 +156,10 @@ bool Engine<Sync>::for_each_destination(Dispatch &dispatch, const Txn &txn, Visi
 
 template <class Sync> bool Engine<Sync>::check_subscriptions(const Txn &txn) noexcept {
     for (const mc_subscription_update_t &update : effects::subscriptions(txn)) {
-        if (update.op == MC_SUBSCRIPTION_REMOVE)
+        if (effects::operation(update) == MC_SUBSCRIPTION_REMOVE)
             continue;
-        const Machine *machine = update.op == MC_SUBSCRIPTION_ADD ? table_.find(update.machine_id) : nullptr;
+        const Machine *machine =
+            effects::operation(update) == MC_SUBSCRIPTION_ADD ? table_.find(update.machine_id) : nullptr;
         if (machine == nullptr || !machine->takes_mail())
             return false;
     }
@@ -206,7 +215,7 @@ template <class Sync> bool Engine<Sync>::allocate(Dispatch &dispatch, const Txn 
     }
     uint64_t adds = 0;
     for (const mc_subscription_update_t &update : effects::subscriptions(txn))
-        adds += update.op == MC_SUBSCRIPTION_ADD;
+        adds += effects::operation(update) == MC_SUBSCRIPTION_ADD;
     if (dispatch.has(Effect::publish)) {
         uint64_t most = 0; // receivers
         for (const Staged &effect : dispatch.staged)
@@ -298,7 +307,7 @@ template <class Sync>
 void Engine<Sync>::apply(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept {
     const auto updates = effects::subscriptions(txn);
     for (const mc_subscription_update_t &update : updates) {
-        if (update.op == MC_SUBSCRIPTION_ADD)
+        if (effects::operation(update) == MC_SUBSCRIPTION_ADD)
             subscriptions_.add(update.machine_id, update.kind, update.routing,
                                table_.find(update.machine_id)->subscriptions);
         else

@@ -291,7 +291,9 @@ Test(MachineRequest, publications) {
         } else if (call.env.kind == 2) {
             cr_assert_eq(__mc_machine_emit_publish(7, 70, 1, 2), 1);
             cr_assert_eq(__mc_machine_emit_publish(8, 70, 1, 2), 1); // nobody
-            cr_assert_eq(__mc_machine_emit_publish(7, 70, box(), owned | 1), 0);
+            const uint64_t refused = box();                          // it stays ours
+            cr_assert_eq(__mc_machine_emit_publish(7, 70, refused, owned | 1), 0);
+            __mc_free(reinterpret_cast<void *>(static_cast<uintptr_t>(refused)));
         } else {
             updates[0] = {MC_SUBSCRIPTION_REMOVE, a, 7, 70};
             updates[1] = {MC_SUBSCRIPTION_ADD, call.id, 7, 70}; // itself, before it publishes
