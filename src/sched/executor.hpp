@@ -243,7 +243,6 @@ private:
     bool waits_pay() const noexcept;
     bool wait_briefly() noexcept;
     bool linger() noexcept;
-    bool take_from_others() noexcept;
     void rest() noexcept;
     int64_t rest_until() noexcept;
     void look_after_others() noexcept;
@@ -300,9 +299,9 @@ private:
     Task *step_ = nullptr; // chosen, and to be run by the idle context; also in simulation
     Task *pinned_head_ = nullptr;
     Task *pinned_tail_ = nullptr;
-    bool tells_later_ = false;  // timers fire: whether others are told of what they make runnable is decided afterwards
-    int64_t untold_ns_ = 0;     // since when nobody has been told of such; 0: there are none
-    bool answers_soon_ = false; // the last wait ended by what was sent here
+    bool tells_later_ = false; // timers fire: whether others are told of what they make runnable is decided afterwards
+    int64_t untold_ns_ = 0;    // since when nobody has been told of such; 0: there are none
+    bool waited_in_vain_ = false; // just now, for an answer
     bool pinned_turn_ = false;
     Executor *move_to_ = nullptr;  // of task_moves_
     uint64_t watched_turn_ = 0;    // the turn that ran at the last poll

@@ -259,7 +259,12 @@ void Executor::idle_of_many() noexcept {
     poll();
     if (others_queued() || to_idle_)
         return reclaim_in_turn();
-    if (search() || linger())
+    if (search()) {
+        if (waited_in_vain_)
+            linger_ns_ /= 2; // there is more to find than to wait for
+        return reclaim_in_turn();
+    }
+    if (linger())
         return reclaim_in_turn();
     if (reclaim_before_sleep() || trim_before_sleep())
         return;
@@ -358,7 +363,8 @@ bool Executor::waits_pay() const noexcept {
 // Two that send each other messages across executors: the answer comes in less time than a look around takes, at the clock,
 // at what others have queued, at the counts that all share. True: it has come. It is no search either.
 bool Executor::wait_briefly() noexcept {
-    if (!answers_soon_ || sleeper_.searching || pool_.stopping() || !waits_pay())
+    waited_in_vain_ = false;
+    if (linger_ns_ != linger_max_ns || sleeper_.searching || pool_.stopping() || !waits_pay())
         return false;
     for (int i = 0; i < brief_looks; ++i) {
         if (inbox_.maybe_nonempty()) {
@@ -367,18 +373,7 @@ bool Executor::wait_briefly() noexcept {
         }
         sync::cpu_relax();
     }
-    answers_soon_ = false; // until something is sent here again: there is more to find elsewhere than to wait for
-    return false;
-}
-
-// From the rings that are not empty.
-bool Executor::take_from_others() noexcept {
-    const uint32_t live = pool_.live();
-    for (uint32_t i = 0; i < live; ++i) {
-        Executor &victim = pool_.at(i);
-        if (&victim != this && victim.ring_.size() != 0 && steal_from(victim, false))
-            return true;
-    }
+    waited_in_vain_ = true;
     return false;
 }
 
@@ -396,16 +391,11 @@ bool Executor::linger() noexcept {
     const int64_t until = std::min(driver_->now() + linger_ns_, timers_.earliest());
     do {
         for (int i = 0; i < 32; ++i) {
-            answers_soon_ = inbox_.maybe_nonempty();
-            if (answers_soon_ || pool_.injection().size() != 0 || pool_.stopping()) {
+            if (inbox_.maybe_nonempty() || pool_.injection().size() != 0 || pool_.stopping()) {
                 linger_ns_ = linger_max_ns;
                 return true;
             }
             sync::cpu_relax();
-        }
-        if (take_from_others()) {
-            linger_ns_ = linger_max_ns;
-            return true;
         }
     } while (driver_->now() < until);
     linger_ns_ /= 2;
@@ -430,8 +420,7 @@ void Executor::rest() noexcept {
     reader_.online();
     resting_.store(0, sync::relaxed);
     got_up_ = true;
-    answers_soon_ = inbox_.maybe_nonempty();
-    if ((answers_soon_ || sleeper_.searching) && driver_->now() - began < short_sleep_ns)
+    if (inbox_.maybe_nonempty() && driver_->now() - began < short_sleep_ns)
         linger_ns_ = linger_max_ns;
     // One that was woken to search is needed for that first, but a stream of small work must not keep it from looking.
     if (was_sentry && (!sleeper_.searching || driver_->now() - pool_.coarse_now() >= sentry_period_ns))
