@@ -202,7 +202,8 @@ bool try_alone(Alt &alt, int index, bool hand_over, int *result) noexcept {
         channel->unlock();
         return false;
     }
-    alt.locks = {&channel, 1};
+    alt.locks.channels[0] = channel; // all that is locked; the alt ends here
+    alt.locks.count = 1;
     *result = meet(alt, index, *peer, hand_over);
     return true;
 }
