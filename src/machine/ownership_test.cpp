@@ -353,12 +353,12 @@ struct Tokens {
 // Goal: a token that is replaced is dropped once, if its state has a layout; the same token replaces nothing.
 Test(MachineTokens, replaced) {
     Tokens t;
+    const uint64_t third = box(); // before the first is freed: it is told by its address
     t.go(t.first, 0);
     expect_dropped(t.first, 0);
     t.go(t.second, 2);
     expect_dropped(t.first, 1);
     cr_assert_eq(t.world.state(t.id), t.second);
-    const uint64_t third = box();
     t.go(third, 3); // from state 2: the program owns the second
     expect_dropped(t.second, 0);
     t.go(0, 1);
@@ -460,11 +460,11 @@ Test(MachineTokens, lost_in_its_handler) {
 // Goal: a thunk's next tag applies when the handler has set a state and no tag.
 Test(MachineTokens, next_tag_of_the_thunk) {
     Tokens t;
+    const uint64_t third = box(); // before the first is freed: it is told by its address
     mc_machine_runtime_register_thunk_meta(7001, token_thunk, 2);
     t.handle([&](Call) { return MC_DISPATCH_OK; }); // no state: the tag stays 1
     t.go(t.second, 0);                              // to state 2
     expect_dropped(t.first, 1);
-    const uint64_t third = box();
     t.go(third, 3); // the handler's own; from state 2, which the program owns
     expect_dropped(t.second, 0);
     t.go(0, 1);
