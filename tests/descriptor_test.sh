@@ -6,22 +6,8 @@ export LC_ALL=C
 
 mcrt=${MCRT_BINARY_DIR:?}/mcrt
 docs=${MCRT_SOURCE_DIR:?}/docs/machines.md
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
-checks=0
-failures=0
-
-check() { # check NAME CONDITION...
-    checks=$((checks + 1))
-    local name=$1
-    shift
-    "$@" && return
-    echo "FAIL $name"
-    failures=$((failures + 1))
-    [[ ! -s out ]] || sed 's/^/     out: /' out | head -n 30
-    [[ ! -s err ]] || sed 's/^/     err: /' err | head -n 10
-}
+# shellcheck source=tests/lib/checks.bash
+source "${MCRT_SOURCE_DIR:?}/tests/lib/checks.bash"
 
 run() { # runs mcrt descriptor; leaves out, err, status
     "$mcrt" descriptor "$@" >out 2>err

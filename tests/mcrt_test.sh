@@ -6,22 +6,8 @@ export LC_ALL=C
 unset "${!MCRT_SEED@}" MCRT_POLICY MCRT_SCHEDULE MCRT_RECORD MCRT_ORACLES MCRT_SIM_DELAY_MS
 
 mcrt=${MCRT_BINARY_DIR:?}/mcrt
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
-checks=0
-failures=0
-
-check() { # check NAME CONDITION...
-    checks=$((checks + 1))
-    local name=$1
-    shift
-    "$@" && return
-    echo "FAIL $name"
-    failures=$((failures + 1))
-    [[ ! -s out ]] || sed 's/^/     out: /' out | head -n 30
-    [[ ! -s err ]] || sed 's/^/     err: /' err | head -n 10
-}
+# shellcheck source=tests/lib/checks.bash
+source "${MCRT_SOURCE_DIR:?}/tests/lib/checks.bash"
 
 run() { # runs mcrt; leaves out, err, status
     "$mcrt" "$@" >out 2>err

@@ -145,9 +145,10 @@ inline double skynet(uint64_t leaves, uint64_t executors) {
 
 // --- spawn_bulk ----------------------------------------------------------------------------------------------------
 //
-// Detached microthreads and a wait group, as Go's. The loop calls mc_checkpoint, as one that is so long should: it gives the turn up
-// when its quantum is over (Go interrupts it), so that some thousands are outstanding and not a million. Beside it (`joined`) the same with a handle each: one that is kept until it is
-// joined keeps the microthread's record, so a million of them take memory instead of a few that are used again.
+// Detached microthreads and a wait group, as Go's. The loop calls mc_checkpoint, as one that is so long should: it gives the
+// turn up when its quantum is over (Go interrupts it), so that some thousands are outstanding and not a million. Beside it
+// (`joined`) the same without, and with a handle each: one that is kept until it is joined keeps the microthread's record, so a
+// million of them take memory instead of a few that are used again.
 
 struct Bulk {
     uint64_t count;

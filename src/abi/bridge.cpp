@@ -30,7 +30,7 @@ void bootstrap_once() noexcept {
 }
 
 mc_machine_envelope_t envelope_of(uint64_t kind, uint64_t payload0, uint64_t payload1) noexcept {
-    return {kind, 0, 0, 0, payload0, payload1, 0, 0, 0};
+    return mc::machine::plain_envelope(0, kind, payload0, payload1);
 }
 
 // What the calling task's handler emits to; null: it runs none.

@@ -25,8 +25,8 @@ __attribute__((noinline)) int32_t operate_patiently(mc_chan_t ch, Side side, voi
     return operate(ch, side, element, Patience{});
 }
 
-// What most calls are: in the midst of a quantum, with a buffer that has an element, or space for one. It counts as any other. False:
-// nothing has happened.
+// What most calls are: in the midst of a quantum, with a buffer that has an element, or space for one. It counts as any
+// other. False: nothing has happened.
 template <Side side> __attribute__((always_inline)) inline bool pass(mc_chan_t ch, void *element) noexcept {
     ThreadContext *thread = mc::sched::current();
     if (thread == nullptr || thread->executor == nullptr || thread->reductions <= 1 ||

@@ -8,17 +8,16 @@ namespace {
 #if defined(MC_SYS) && MC_SYS
 constexpr uint32_t longest = 1; // each is a choice
 constexpr uint32_t spins = 64;
-constexpr uint32_t yields = 64;
 #else
 constexpr uint32_t longest = 32; // about a microsecond
 constexpr uint32_t spins = 16;
-constexpr uint32_t yields = 64;
 #endif
+constexpr uint32_t yields = 64;
 
 } // namespace
 
-// Who loses keeps away for longer each time, without a look at the word: two that take turns at each operation would spend their time
-// on sending the channel's lines to each other, where one that goes on undisturbed does ten operations meanwhile.
+// Who loses keeps away for longer each time, without a look at the word: two that take turns at each operation would spend
+// their time on sending the channel's lines to each other, where one that goes on undisturbed does ten operations meanwhile.
 __attribute__((noinline)) void Spinlock::lock_contended() noexcept {
     for (uint32_t round = 0, pauses = 1;; ++round, pauses = std::min(2 * pauses, longest)) {
         for (uint32_t i = 0; i < pauses; ++i)

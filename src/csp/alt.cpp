@@ -180,8 +180,8 @@ inline bool try_arm(Alt &alt, int index, bool hand_over, int *result) noexcept {
     return decide_arm(alt, index, hand_over, result);
 }
 
-// The first arm that a random choice looks at, alone: under load it is ready as a rule, and then no other channel is locked. It is
-// the one that the scan would begin with. (A choice by priority can not do so: an arm before it may become ready meanwhile.)
+// The first arm that a random choice looks at, alone: under load it is ready as a rule, and then no other channel is locked.
+// It is the one that the scan would begin with. (A choice by priority can not do so: an arm before it may become ready.)
 // True: it decides, and *result is the alt's. Else nothing has happened.
 bool try_alone(Alt &alt, int index, bool hand_over, int *result) noexcept {
     const Word word(alt.ops[index]);

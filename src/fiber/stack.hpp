@@ -61,8 +61,8 @@ struct Stack {
 // MC_OK; MC_E_INVAL: size is out of [4 KiB, 8 MiB]; MC_E_NOMEM. `out` is written on success only. It has no owner yet.
 int32_t stack_acquire(uint64_t size, Stack *out);
 
-// The same in two steps, for one that is not used at once. Reserved, it may be cold. Before its first use stack_ready gives it its
-// guard, which can not fail; where the system has no memory for another, it gets a canary.
+// The same in two steps, for one that is not used at once. Reserved, it may be cold. Before its first use stack_ready gives it
+// its guard, which can not fail; where the system has no memory for another, it gets a canary.
 int32_t stack_reserve(uint64_t size, Stack *out);
 void stack_ready_cold(Stack &stack);
 inline void stack_ready(Stack &stack) {

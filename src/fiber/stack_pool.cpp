@@ -123,7 +123,8 @@ void carve(Pool &pool, Slab &slab) {
     pool.free += count;
 }
 
-// Stack `first` and `count` - 1 after it, none of which has a guard. Those for which the system has none left go without, for now.
+// Stack `first` and `count` - 1 after it, none of which has a guard. Those for which the system has none left go without,
+// for now.
 void guard(Slab &slab, uint32_t first, uint32_t count) {
     Guard kinds[kPageBatch];
     if (!pages_guard(slab.low(first) - kPageBytes, stack_stride(slab.own_class()), count, kinds))

@@ -24,8 +24,8 @@ namespace mc::fiber {
 // Takes 1 to want stacks of the class into out; how many it took, 0: no memory.
 uint32_t pool_take(uint32_t size_class, uint32_t want, Stack *out);
 
-// Gives a cold stack its guard, if it has none, and some of its neighbours theirs: a call for a few of them costs little more than
-// one for it alone.
+// Gives a cold stack its guard, if it has none, and some of its neighbours theirs: a call for a few of them costs little more
+// than one for it alone.
 void pool_guard(Stack &stack);
 
 // Takes back stacks of one class.

@@ -285,8 +285,8 @@ Test(Stack, failures_leak_nothing) {
     cr_assert_eq(stack_counters().outside, 0u);
 }
 
-// Goal: a stack that was reserved, and for whose guard there is no memory when it is to be used, gets a canary; its neighbours get
-// their guards when there is memory again.
+// Goal: a stack that was reserved, and for whose guard there is no memory when it is to be used, gets a canary; its neighbours
+// get their guards when there is memory again.
 Test(Stack, no_memory_for_a_guard) {
     Guard kind{};
     void *page = pages_map(kPageBytes);

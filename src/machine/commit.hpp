@@ -236,12 +236,8 @@ template <class Sync>
 void Engine<Sync>::deliver_request(Row *row, uint32_t src, uint32_t dst, uint64_t kind, uint64_t payload0,
                                    uint64_t payload1, Outcome *outcome) noexcept {
     Machine *machine = table_.find(dst);
-    Envelope envelope{};
-    envelope.kind = kind;
-    envelope.src = src;
+    Envelope envelope = plain_envelope(src, kind, payload0, payload1);
     envelope.reply_cap_id = row->id;
-    envelope.payload0 = payload0;
-    envelope.payload1 = payload1;
     if (is_box(payload0, payload1))
         (void)boxes_.hold(payload0); // cannot fail: it is held
     row->dst = dst;
@@ -257,12 +253,8 @@ void Engine<Sync>::deliver_reply(uint64_t cap, uint32_t src, uint64_t kind, uint
                                  Outcome *outcome) noexcept {
     Row *row = pending_.find_active(cap);
     Machine *machine = table_.find(row->requester);
-    Envelope envelope{};
-    envelope.kind = kind;
-    envelope.src = src;
+    Envelope envelope = plain_envelope(src, kind, payload0, payload1);
     envelope.pending_id = cap;
-    envelope.payload0 = payload0;
-    envelope.payload1 = payload1;
     envelope.origin_payload0 = row->payload0;
     envelope.origin_payload1 = row->payload1;
     envelope.origin_request_site_key = row->site;
@@ -282,11 +274,7 @@ void Engine<Sync>::deliver_publication(Dispatch &dispatch, uint32_t staged, Outc
     const Topic *topic = subscriptions_.topic(effect.kind, effect.key);
     if (topic == nullptr)
         return;
-    Envelope envelope{};
-    envelope.kind = effect.kind;
-    envelope.src = dispatch.machine;
-    envelope.payload0 = effect.payload0;
-    envelope.payload1 = effect.payload1;
+    const Envelope envelope = plain_envelope(dispatch.machine, effect.kind, effect.payload0, effect.payload1);
     for (const Subscription *to = topic->subscribers.front(); to != nullptr;
          to = topic->subscribers.after(const_cast<Subscription *>(to))) {
         Machine *machine = nullptr;
@@ -325,7 +313,7 @@ void Engine<Sync>::apply(Dispatch &dispatch, Machine &self, const Txn &txn, Outc
         for (const Staged &effect : dispatch.staged)
             if (effect.effect == Effect::send) {
                 Machine *machine = table_.find(effect.dst);
-                machine->mail.push({effect.kind, self.id, 0, 0, effect.payload0, effect.payload1, 0, 0, 0});
+                machine->mail.push(plain_envelope(self.id, effect.kind, effect.payload0, effect.payload1));
                 wake(outcome->woken, *machine);
             }
 

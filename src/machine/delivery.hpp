@@ -132,11 +132,7 @@ mc_mailbox_enqueue_result_t Engine<Sync>::enqueue(uint32_t dst, const Envelope &
 template <class Sync>
 mc_mailbox_enqueue_result_t Engine<Sync>::request(uint32_t src, uint32_t dst, const Envelope &given,
                                                   uint64_t *out_pending) noexcept {
-    Envelope envelope{};
-    envelope.kind = given.kind;
-    envelope.src = src;
-    envelope.payload0 = given.payload0;
-    envelope.payload1 = given.payload1;
+    Envelope envelope = plain_envelope(src, given.kind, given.payload0, given.payload1);
     Machine *machine = nullptr;
     mc_dead_letter_reason_t why = refusal(dst, &machine);
     if (machine != nullptr) {
@@ -169,11 +165,7 @@ mc_mailbox_enqueue_result_t Engine<Sync>::request(uint32_t src, uint32_t dst, co
 // Success: enqueue, deactivate, count, hook. The request's box goes from the row to the envelope, as its origin.
 template <class Sync>
 mc_machine_reply_result_t Engine<Sync>::reply(uint32_t src, uint64_t cap, const Envelope &given) noexcept {
-    Envelope envelope{};
-    envelope.kind = given.kind;
-    envelope.src = src;
-    envelope.payload0 = given.payload0;
-    envelope.payload1 = given.payload1;
+    Envelope envelope = plain_envelope(src, given.kind, given.payload0, given.payload1);
     Row *row = pending_.find_active(cap);
     if (row == nullptr) {
         undeliverable(0, MC_DEAD_LETTER_REPLY_CAP_UNKNOWN, envelope);

@@ -21,6 +21,12 @@
 
 namespace mc::machine {
 
+// A message, neither a request nor a reply to one.
+inline mc_machine_envelope_t plain_envelope(uint32_t src, uint64_t kind, uint64_t payload0,
+                                            uint64_t payload1) noexcept {
+    return {kind, src, 0, 0, payload0, payload1, 0, 0, 0};
+}
+
 class Mailbox {
 public:
     using Envelope = mc_machine_envelope_t;

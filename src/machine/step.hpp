@@ -214,7 +214,7 @@ template <class Sync> void Engine<Sync>::conclude_effects(Outcome &outcome, Disp
     for (const Missed &missed : dispatch.missed) {
         const Staged &effect = dispatch.staged[missed.staged];
         undeliverable(missed.dst, missed.reason,
-                      {effect.kind, dispatch.machine, 0, 0, effect.payload0, effect.payload1, 0, 0, 0});
+                      plain_envelope(dispatch.machine, effect.kind, effect.payload0, effect.payload1));
     }
     if (outcome.replaced == 0 || outcome.replaced_layout == 0)
         return;

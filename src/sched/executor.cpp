@@ -163,6 +163,11 @@ void Executor::begin(Task *task) noexcept {
     ours.set();
 }
 
+void Executor::jump_to_new(Task *to) noexcept {
+    begin(to);
+    switch_to(to);
+}
+
 Executor &Executor::arrive_new(fiber::Context *previous) noexcept { return arrive(previous); }
 
 void Executor::complete_parking(Parking &parking) noexcept {

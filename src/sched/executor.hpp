@@ -168,7 +168,6 @@ public:
     [[noreturn]] void finish_running() noexcept;
     // What a new fiber does first: the executor that it runs on.
     static Executor &arrive_new(fiber::Context *previous) noexcept;
-    void begin(Task *task) noexcept;
 
     // Drains the inbox and fires due timers.
     void poll() noexcept;
@@ -182,6 +181,9 @@ private:
 
     void note_leaving(Task *self) noexcept;
     void jump(Task *to) noexcept;
+    void switch_to(Task *to) noexcept;   // whose stack is made
+    void jump_to_new(Task *to) noexcept; // whose is not
+    void begin(Task *task) noexcept;
     static Executor &arrive(fiber::Context *previous) noexcept;
     void complete(Task *left) noexcept;
     void complete_parking(Parking &parking) noexcept;

@@ -18,7 +18,11 @@ inline void Executor::note_leaving(Task *self) noexcept {
 
 inline void Executor::jump(Task *to) noexcept {
     if (to->sp == nullptr) [[unlikely]]
-        begin(to);
+        return jump_to_new(to); // a call with nothing after it: who jumps to others saves no registers for it
+    switch_to(to);
+}
+
+inline void Executor::switch_to(Task *to) noexcept {
     Task *self = thread_.running;
     thread_.running = to;
     note_leaving(self);

@@ -11,6 +11,8 @@
 // What a program may not do is left out: functions and boxes that are none, a box that is not its own any more.
 //
 // Built by tests/fuzz/run with libFuzzer, and by tests/fuzz_replay_bridge.cpp, which plays the corpus and random inputs.
+#include "input.hpp"
+
 #include <mc/mc.h>
 
 #include <cstdint>
@@ -19,17 +21,9 @@
 #include <string>
 #include <vector>
 
+using fuzz::steps;
+
 namespace {
-
-int steps;
-
-#define REQUIRE(condition)                                                                                             \
-    do {                                                                                                               \
-        if (!(condition)) {                                                                                            \
-            std::fprintf(stderr, "%s:%d: not so: %s (step %d)\n", __FILE__, __LINE__, #condition, steps);              \
-            std::abort();                                                                                              \
-        }                                                                                                              \
-    } while (0)
 
 constexpr int most_steps = 256, most_depth = 4;
 constexpr size_t most_filled = 3;
@@ -37,25 +31,14 @@ constexpr uint64_t owned = MC_PAYLOAD_LAYOUT_OWNED_MASK;
 constexpr uint64_t dropped_layouts = 2; // 1 and 2 have drop functions, 0 and 3 have none
 constexpr uint64_t kinds = 4, states = 3, thunk_count = 3;
 
-class Input {
+class Input : public fuzz::Input {
 public:
-    void begin(const uint8_t *data, size_t size) { at_ = data, left_ = size; }
-    bool empty() const { return left_ == 0; }
-    unsigned below(unsigned n) {
-        if (left_ == 0)
-            return 0;
-        --left_;
-        return *at_++ % n;
-    }
+    using fuzz::Input::Input;
     bool one_in(unsigned n) { return below(n) == n - 1; }
     uint64_t word() { // wide, of one byte: programs are short
         const uint64_t wide = (below(256) + 1) * 0x9e3779b97f4a7c15u;
         return wide ^ wide >> 29;
     }
-
-private:
-    const uint8_t *at_ = nullptr;
-    size_t left_ = 0;
 };
 Input input;
 
@@ -577,7 +560,7 @@ void clean_up() {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     begin_process();
-    input.begin(data, size);
+    input = Input(data, size);
     boxes.clear();
     runtimes.clear();
     blocks_before = __mc_alloc_live_blocks();

@@ -6,6 +6,8 @@
 // and every result, every message and every drop must be as the model says.
 //
 // Built by tests/fuzz/run with libFuzzer, and by tests/fuzz_replay.cpp, which plays the corpus and random inputs.
+#include "input.hpp"
+
 #include <mc/mc.h>
 
 #include <algorithm>
@@ -16,37 +18,15 @@
 #include <memory>
 #include <vector>
 
-namespace {
+using fuzz::Input;
+using fuzz::steps;
 
-#define REQUIRE(condition)                                                                                             \
-    do {                                                                                                               \
-        if (!(condition)) {                                                                                            \
-            std::fprintf(stderr, "%s:%d: not so: %s (step %d)\n", __FILE__, __LINE__, #condition, steps);              \
-            std::abort();                                                                                              \
-        }                                                                                                              \
-    } while (0)
+namespace {
 
 constexpr size_t most_arms = 24, most_parked = 8, most_steps = 48;
 constexpr int untouched = -1, from_null = -7;
 
-int steps;
 int drops, expected_drops; // real and in the model
-
-class Input {
-public:
-    Input(const uint8_t *data, size_t size) : at_(data), left_(size) {}
-    bool empty() const { return left_ == 0; }
-    unsigned below(unsigned n) {
-        if (left_ == 0)
-            return 0;
-        --left_;
-        return *at_++ % n;
-    }
-
-private:
-    const uint8_t *at_;
-    size_t left_;
-};
 
 struct Task;
 

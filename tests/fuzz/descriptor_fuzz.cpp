@@ -9,6 +9,8 @@
 // are not, the text has a place that lies in them, and the visitor was told nothing.
 //
 // Built by tests/fuzz/run with libFuzzer, and by tests/fuzz_replay_descriptor.cpp, which plays the corpus and random inputs.
+#include "input.hpp"
+
 #include <mc/mc.h>
 
 #include <algorithm>
@@ -22,38 +24,19 @@
 
 namespace {
 
-#define REQUIRE(condition)                                                                                             \
-    do {                                                                                                               \
-        if (!(condition)) {                                                                                            \
-            std::fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);                               \
-            std::abort();                                                                                              \
-        }                                                                                                              \
-    } while (0)
-
 using Row = mc_machine_dispatch_row_t;
 constexpr uint64_t thunks = 8;                // registered: 1 to 8
 constexpr uint64_t most_registered = 200'000; // in a process: nobody gives a descriptor back
 
-class Input {
+class Input : public fuzz::Input {
 public:
-    Input(const uint8_t *data, size_t size) : at_(data), left_(size) {}
-    bool empty() const { return left_ == 0; }
-    unsigned below(unsigned n) {
-        if (left_ == 0)
-            return 0;
-        --left_;
-        return *at_++ % n;
-    }
+    using fuzz::Input::Input;
     // Small, or wide: so that keys meet, and lie far apart.
     uint64_t number() {
         const uint64_t small = below(5);
         const unsigned shape = below(4);
         return shape < 2 ? small : shape == 2 ? small << 60 : UINT64_MAX - small;
     }
-
-private:
-    const uint8_t *at_;
-    size_t left_;
 };
 
 class Bytes {
