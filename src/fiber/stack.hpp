@@ -14,6 +14,7 @@
 //  - A stack that is handed out may hold anything, except that a fresh one is zero and costs no memory until it is
 //    touched.
 //
+// A stack gets its guard before its first use, not when it is reserved: one that is exchanged for another before that needs none.
 // Guards, best first: MADV_GUARD_INSTALL (Linux 6.13: no mapping is split), mprotect within a budget of mappings, and
 // beyond that a canary, a pattern in the stack's lowest words that is checked when the stack is released.
 //
