@@ -6,6 +6,7 @@
 #include "mcrt/stop.hpp"
 #include "testing/test.hpp"
 
+#include <algorithm>
 #include <random>
 #include <string>
 
