@@ -4,7 +4,8 @@
 #   examples/races/<name>.c, .cpp -> build/<preset>/examples/races/<name>, which has a bug, and with -DFIXED <name>_fixed
 #   examples/go/<name>.cpp -> build/<preset>/examples/go/<name>, together with the sources of examples/go/support
 #   bench/<name>.c, .cpp                     -> build/<preset>/bench/<name>
-#   bench/peers/<name>.cpp                   -> build/<preset>/bench/peers/<name>; Boost is linked statically
+#   bench/peers/<name>.cpp, with the C sources of bench/peers/<name>/ -> build/<preset>/bench/peers/<name>; Boost is
+#   linked statically
 
 # mcrt_add_example(NAME DIRECTORY SOURCE...)
 function(mcrt_add_example name directory)
@@ -89,6 +90,8 @@ foreach(source IN LISTS peers)
         continue()
     endif()
     mcrt_add_bench(peer_${name} ${source} bench/peers)
+    file(GLOB parts CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/bench/peers/${name}/*.c)
+    target_sources(peer_${name} PRIVATE ${parts})
     if(uses_fiber)
         target_link_libraries(peer_${name} PRIVATE ${BOOST_FIBER_ARCHIVE})
     endif()

@@ -10,7 +10,7 @@
  * A program may define
  *     MC_API void __mc_machine_bootstrap(void);
  * which registers its thunks, payload layouts and descriptors. It is called once, by the first __mc_machine_runtime_new (or
- * _managed_bootstrap_u64), which it may call itself.
+ * _managed_bootstrap_u64), which it may call itself; others that come meanwhile wait for it, so it must not wait for them.
  */
 #ifndef MC_BRIDGE_H
 #define MC_BRIDGE_H
@@ -24,16 +24,16 @@ MC_EXTERN_C_BEGIN
 
 /* --- Runtimes and machines ---------------------------------------------------------------------------------------- */
 
-/* A runtime; 0 without memory. free ends one of these (the managed one too, then there is none), or drops one that the
- * caller has initialised. A word is never used again.
- * Blocks: never. Threads: any; free: owner. Calls back: new: __mc_machine_bootstrap; free: drop functions; on the caller's
+/* A runtime; 0 without memory, or when the wait for another's bootstrap was ended (a scope's end, shutdown). free ends one of
+ * these (the managed one too, then there is none), or drops one that the caller has initialised. A word is never used again.
+ * Blocks: new: fiber | thread, while another runs __mc_machine_bootstrap; free: never. Threads: any; free: owner. Calls back: new: __mc_machine_bootstrap; free: drop functions; on the caller's
  * stack. */
 MC_MACHINE_DECLARE_(uint64_t, new, (void));
 MC_MACHINE_DECLARE_(void, free, (uint64_t rt));
 
-/* The managed runtime, one for the process: makes it, unless it is there (0: no memory); says which (0: none); ends it
+/* The managed runtime, one for the process: makes it, unless it is there (0: as new); says which (0: none); ends it
  * (1, or 0 when there was none).
- * Blocks: never. Threads: any; shutdown: owner. Calls back: as new and free. */
+ * Blocks: bootstrap: as new; the others: never. Threads: any; shutdown: owner. Calls back: as new and free. */
 MC_MACHINE_DECLARE_(uint64_t, managed_bootstrap_u64, (void));
 MC_MACHINE_DECLARE_(uint64_t, managed_current_u64, (void));
 MC_MACHINE_DECLARE_(uint64_t, managed_shutdown_u64, (void));

@@ -1,6 +1,7 @@
 // mc/bridge.h: runtimes by words, the managed runtime, and what handlers emit. The registries are in registry.cpp, boxes in
 // boxes.cpp.
 #include <mc/bridge.h>
+#include <mc/sync.h>
 
 #include "abi/runtimes.hpp"
 #include "abi/second_name.hpp"
@@ -18,15 +19,36 @@ using mc::abi::machine_runtime;
 using mc::machine::EmitContext;
 using mc::machine::Runtime;
 
-mc::sync::atomic<uint32_t> bootstrapped{0};
 mc::sync::atomic<uint64_t> managed{0}; // 0: there is none
+mc::sync::atomic<bool> bootstrapped{false};
+mc::sync::atomic<mc_once_t> bootstrap_once{0}; // 0: nobody has needed it; it stays
 
-// Marked before it is called: it may make runtimes itself.
-void bootstrap_once() noexcept {
-    if (__mc_machine_bootstrap == nullptr || bootstrapped.load(mc::sync::relaxed) != 0)
-        return;
-    if (bootstrapped.exchange(1, mc::sync::relaxed) == 0) // relaxed: what it registers is published by the registries
-        (void)mc::base::call_guarded("__mc_machine_bootstrap", [] { __mc_machine_bootstrap(); });
+int32_t bootstrap(void *) noexcept {
+    (void)mc::base::call_guarded("__mc_machine_bootstrap", [] { __mc_machine_bootstrap(); });
+    // release: pairs with the acquire in bootstrapped_once; who sees it sees what has been registered.
+    bootstrapped.store(true, mc::sync::release);
+    return MC_OK;
+}
+
+mc_once_t once_of_bootstrap() noexcept {
+    mc_once_t once = bootstrap_once.load(mc::sync::acquire), made = 0; // acquire: pairs with the exchange below
+    if (once != 0 || mc_once_create(&made) != MC_OK)
+        return once;
+    // acq_rel: who reads the handle finds the object; the loser reads the winner's.
+    if (bootstrap_once.compare_exchange_strong(once, made, mc::sync::acq_rel, mc::sync::acquire))
+        return made;
+    (void)mc_once_destroy(made);
+    return once;
+}
+
+// Waits while another thread or microthread is at it, so that nobody gets a runtime before its thunks are registered. The bootstrap
+// function itself may make runtimes: for it MC_E_DEADLOCK says that it is inside. False: no memory, or the wait was ended.
+bool bootstrapped_once() noexcept {
+    if (__mc_machine_bootstrap == nullptr || bootstrapped.load(mc::sync::acquire))
+        return true;
+    const mc_once_t once = once_of_bootstrap();
+    const int32_t status = once == 0 ? MC_E_NOMEM : mc_once_call(once, bootstrap, nullptr, MC_FOREVER);
+    return status == MC_OK || status == MC_E_DEADLOCK;
 }
 
 mc_machine_envelope_t envelope_of(uint64_t kind, uint64_t payload0, uint64_t payload1) noexcept {
@@ -54,8 +76,7 @@ void mc::abi::forget_managed(uint64_t word) noexcept {
 // --- runtimes ---
 
 uint64_t mc_machine_runtime_new(void) noexcept {
-    bootstrap_once();
-    const uint64_t word = mc::machine::new_runtime_word();
+    const uint64_t word = bootstrapped_once() ? mc::machine::new_runtime_word() : 0;
     return word != 0 && mc::abi::begin_machine_runtime(word) ? word : 0;
 }
 MC_SECOND_NAME(new)
