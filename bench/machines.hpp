@@ -82,7 +82,8 @@ template <class Api> struct Machines {
         runtime.bind(server, answer, nullptr);
         // Who takes them answers none.
         const uint64_t silent = runtime.spawn(1);
-        runtime.bind(silent, [](auto...) { return Api::kOk; }, nullptr);
+        runtime.bind(
+            silent, [](auto...) { return Api::kOk; }, nullptr);
         for (uint64_t i = 0; i < others; ++i) {
             require(runtime.request(asker_id, silent, kAsk, i) != 0, "a request");
             step(runtime, 1);

@@ -53,7 +53,7 @@ int main(void) {
     CHECK_EQ(csp_init_runtime(CALLERS + 1), 1); /* one executor is held by the function */
     for (int i = 0; i < CALLERS; ++i) {
         CHECK_EQ(pthread_create(&threads[i], NULL, ask_on_thread, NULL), 0);
-        CHECK_EQ(mc_spawn(MC_RUNTIME_DEFAULT, ask_on_microthread, NULL, NULL, &tasks[i]), MC_OK);
+        CHECK_EQ(mc_spawn(0, ask_on_microthread, NULL, NULL, &tasks[i]), MC_OK);
     }
     for (int i = 0; i < CALLERS; ++i) {
         CHECK_EQ(pthread_join(threads[i], NULL), 0);

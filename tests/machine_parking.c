@@ -56,13 +56,14 @@ int main(void) {
         CHECK((stepper->rt = __mc_machine_runtime_new()) != 0);
         CHECK((stepper->machine = __mc_machine_runtime_spawn_u64(stepper->rt, 4)) != 0);
         CHECK_EQ(__mc_machine_runtime_bind_dispatch_u64(stepper->rt, stepper->machine, (uint64_t)(uintptr_t)handle,
-                                                        (uint64_t)(uintptr_t)stepper), 1);
+                                                        (uint64_t)(uintptr_t)stepper),
+                 1);
         CHECK_EQ(__mc_machine_runtime_start_u64(stepper->rt, stepper->machine), 1);
         CHECK_EQ(__mc_machine_runtime_send_u64(stepper->rt, stepper->machine, KIND, (uint64_t)(uintptr_t)stepper, 0),
                  MC_MAILBOX_ENQUEUE_OK);
     }
     for (uint32_t i = 0; i < STEPPERS; ++i)
-        CHECK_EQ(mc_spawn(MC_RUNTIME_DEFAULT, step, &steppers[i], NULL, &tasks[i]), MC_OK);
+        CHECK_EQ(mc_spawn(0, step, &steppers[i], NULL, &tasks[i]), MC_OK);
     for (uint32_t i = 0; i < STEPPERS; ++i) {
         CHECK_EQ(mc_join(tasks[i], MC_FOREVER, NULL), MC_OK);
         CHECK_EQ(steppers[i].handled, ROUNDS);

@@ -26,7 +26,7 @@ done
 
 # A descriptor in the binary's read-only data is a descriptor file: from its first byte to where the next thing begins.
 offset=$(LC_ALL=C grep -aboP 'MCHD\x01\0\0\0\x04\0\0\0Pong' "$example" | head -n 1 | cut -d : -f 1)
-length=$((16 + 16 + 24 + 12 + 17 + 12 + 40)) # head, counts, a state and an event with their names, a row
+length=$((16 + 16 + 24 + 11 + 17 + 12 + 40)) # head, counts, a state and an event with their names, a row
 tail -c "+$((offset + 1))" "$example" | head -c "$length" >pong.mchd
 "$MCRT_BINARY_DIR/mcrt" descriptor show pong.mchd >out 2>err || true
 check "mcrt shows Pong's descriptor" grep -qx 'descriptor Pong' out

@@ -26,7 +26,9 @@ constexpr uint32_t closed_looks_needed = 8;
 #else
 constexpr uint32_t closed_looks_needed = 1;
 #endif
-constexpr int64_t coalesce_ns = 100'000;
+constexpr int64_t dense_ns = 50'000; // from timer to timer, on average over rate_ns: then it pays to let them gather
+constexpr int64_t rate_ns = 2'000'000;
+constexpr int64_t gather_max_ns = 300'000;
 constexpr uint64_t idle_stack_bytes = 65'536; // steps run there
 
 } // namespace
@@ -314,10 +316,23 @@ uint64_t Executor::take_id() noexcept {
     return next_id_++;
 }
 
-// Timers that follow closely on those fired last fire together.
+// Timers that follow closely on those fired last fire together. Waking up costs more than firing some: where timers are dense
+// a longer time gathers, so that each wake-up is for many; where they are not, none waits longer than the least.
 int64_t Executor::timer_deadline() const noexcept {
     const int64_t earliest = timers_.earliest();
-    return earliest == INT64_MAX || simulated() ? earliest : std::max(earliest, last_fire_ns_ + coalesce_ns);
+    return earliest == INT64_MAX || simulated() ? earliest : std::max(earliest, last_fire_ns_ + gather_ns_);
+}
+
+void Executor::note_fired(uint32_t timers, int64_t now) noexcept {
+    if (timers == 0)
+        return;
+    last_fire_ns_ = now;
+    rated_timers_ += timers;
+    if (const int64_t elapsed = now - rated_since_ns_; elapsed >= rate_ns) {
+        gather_ns_ = rated_timers_ * dense_ns >= elapsed ? gather_max_ns : gather_min_ns;
+        rated_timers_ = 0;
+        rated_since_ns_ = now;
+    }
 }
 
 void Executor::poll() noexcept {
@@ -334,8 +349,7 @@ void Executor::poll() noexcept {
     fiber::overflow_thread_poll(alt_stack_);
     driver_->poll();
     accept_all(inbox_.take_all());
-    if (fire(timers_, now) != 0)
-        last_fire_ns_ = now;
+    note_fired(fire(timers_, now), now);
     if (strays_) [[unlikely]]
         pool_.drain_strays();
     look_for_garbage(now);

@@ -192,6 +192,7 @@ private:
     static void idle_entry(fiber::Context *previous) noexcept;
     void run_step(Task *task) noexcept;
     int64_t timer_deadline() const noexcept;
+    void note_fired(uint32_t timers, int64_t now) noexcept;
 
     // alone: executor.cpp
     void idle_alone() noexcept;
@@ -278,6 +279,9 @@ private:
     bool strays_ = false;         // others have stopped, and we are the first: something may still be sent to them
     bool to_idle_ = false; // the next switch goes to the idle context: the wheel's turn has come, or the pool stops
     int64_t last_poll_ns_ = 0;
+    static constexpr int64_t gather_min_ns = 100'000;
+    int64_t gather_ns_ = gather_min_ns;             // how long timers gather, see timer_deadline
+    int64_t rated_since_ns_ = 0, rated_timers_ = 0; // how many have fired since then
     int64_t last_fire_ns_ = INT64_MIN / 2; // when timers fired last: those that follow closely wait to fire together
     uint32_t closed_looks_ = 0;            // how often in a row the world was found closed
     int64_t closed_check_ns_ = 0;          // how long to sleep before asking again whether the world is closed

@@ -207,7 +207,8 @@ static bool add_pending(pm_runtime *rt, pending entry) {
     return true;
 }
 
-static bool do_request(pm_runtime *rt, uint32_t src, uint32_t dst, uint64_t pending_id, uint64_t site, pm_envelope env) {
+static bool do_request(pm_runtime *rt, uint32_t src, uint32_t dst, uint64_t pending_id, uint64_t site,
+                       pm_envelope env) {
     if (!add_pending(rt, (pending){pending_id, site, env.payload0, env.payload1, src, true}))
         return false;
     env.src = src;
@@ -249,8 +250,7 @@ uint64_t pm_request(pm_runtime *rt, uint32_t src, uint32_t dst, uint64_t kind, u
 /* --- Effects ------------------------------------------------------------------------------------------------------- */
 
 static bool stage(enum effect_kind kind, uint64_t target, uint64_t pending_id, uint64_t site, pm_envelope env) {
-    if (staging.rt == NULL ||
-        !grow((void **)&staging.effects, sizeof *staging.effects, staging.count, &staging.cap))
+    if (staging.rt == NULL || !grow((void **)&staging.effects, sizeof *staging.effects, staging.count, &staging.cap))
         return false;
     env.src = staging.machine;
     staging.effects[staging.count++] = (effect){kind, target, pending_id, site, env};
@@ -304,11 +304,15 @@ static bool commit(pm_runtime *rt, uint32_t id) {
     for (size_t i = 0; i < staging.count && done; i++) {
         const effect *const staged = &staging.effects[i];
         switch (staged->effect) {
-        case SEND: done = enqueue(rt, (uint32_t)staged->target, &staged->env); break;
+        case SEND:
+            done = enqueue(rt, (uint32_t)staged->target, &staged->env);
+            break;
         case REQUEST:
             done = do_request(rt, id, (uint32_t)staged->target, staged->pending_id, staged->site, staged->env);
             break;
-        case REPLY: done = do_reply(rt, id, staged->target, staged->env); break;
+        case REPLY:
+            done = do_reply(rt, id, staged->target, staged->env);
+            break;
         }
     }
     return done;
