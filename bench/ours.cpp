@@ -12,6 +12,7 @@
 #include "ours/common.hpp"
 #include "ours/executors.hpp"
 #include "ours/latency.hpp"
+#include "ours/machines.hpp"
 #include "ours/mutex.hpp"
 #include "ours/ring.hpp"
 #include "ours/timers.hpp"
@@ -140,7 +141,12 @@ constexpr bench::Row kRows[] = {{"yield2", yield2},
                                 {"latency_1", nullptr, latency_1, 2},
                                 {"latency_50", nullptr, latency_50, 2},
                                 {"latency_95", nullptr, latency_95, 2},
-                                {"idle_cpu", nullptr, idle_cpu, 2}};
+                                {"idle_cpu", nullptr, idle_cpu, 2},
+                                {"machine_step", machine_step},
+                                {"machine_ask", machine_ask},
+                                {"machine_memory", machine_memory},
+                                {"descriptor_lookup", descriptor_lookup},
+                                {"pending_lookup", pending_lookup}};
 
 } // namespace
 

@@ -86,5 +86,10 @@ ROWS = (
     latency(50, 100_000),
     latency(95, 190_000),
     Row("idle_cpu", 2, "ms CPU/s", "lower", ("boost_fiber", "go", "tokio"), fixed_iterations=100_000, seconds=2.1),
+    Row("machine_step", 1, "ns/step", "lower", ("plain_machines",)),
+    Row("machine_ask", 1, "ns/request", "lower", ("plain_machines",)),
+    Row("machine_memory", 1, "bytes/machine", "lower", ("plain_machines",), MILLION),
+    Row("descriptor_lookup", 1, "ns/step", "lower", ("plain_machines",)),
+    Row("pending_lookup", 1, "ns/request", "lower", ()),
     Row("sim_step", 1, "ns/step", "lower", (), operation="message"),
 )

@@ -3,13 +3,16 @@
 // The order, which is the protocol:
 //   1  hold the boxes of effects that the handler has filled in (those that it emitted are held)
 //   2  lock the parties: self, destinations, reply requesters, subscribers; revalidate   (nothing to do in Seq)
-//   3  check everything, all effects on one machine together
-//   4  allocate everything: mailboxes, rows, subscriptions, room for what publications miss
+//   3  check everything, all effects on one machine together, with room for them in its mailbox; who gets each is noted
+//   4  allocate the rest: rows, subscriptions, room for what publications miss
 //   5  apply: subscriptions, outbox, requests, replies, publications; within a kind, the handler's before the emitted ones;
 //      then the state
 //   6  unlock
 //   7  link the destinations into the ready queue, then self; hooks; drops                (step.hpp)
 // Up to 4 anything can fail, and leaves everything as it was; from 5 on nothing fails.
+//
+// dispatch.receivers has who gets each effect: of the outbox, the requests and the replies that the handler has filled in, then
+// of what it has emitted, null for a publication. So that a machine is looked up once.
 #pragma once
 
 #include "base/guarded.hpp"
@@ -23,11 +26,13 @@ namespace mc::machine {
 
 // What a commit leaves to be done when nothing is locked any more.
 template <class Sync> struct Engine<Sync>::Outcome {
-    ReadyQueue<Sync> woken;
+    ReadyQueue<Sync> woken;   // shared: who is to go into the ready queue
     Row *completed = nullptr; // by replies, in their order
     Row **completed_end = &completed;
     uint64_t replaced = 0; // a state's token, with its layout
     uint64_t replaced_layout = 0;
+
+    bool empty() const noexcept { return completed == nullptr && replaced_layout == 0; }
 };
 
 namespace effects {
@@ -120,10 +125,9 @@ template <class Sync> void Engine<Sync>::drop_unheld_effects(const Txn &txn) noe
     });
 }
 
-// --- 3: check --------------------------------------------------------------------------------------------------------
+// --- 2: the parties ------------------------------------------------------------------------------------------------------
 
-// Calls visit(machine's id) for each envelope that the effects send, publications aside, until it returns false. Replies
-// have been claimed.
+// Calls visit(machine's id) for each envelope that the effects send, publications aside, until it returns false.
 template <class Sync>
 template <class Visit>
 bool Engine<Sync>::for_each_destination(Dispatch &dispatch, const Txn &txn, Visit visit) noexcept {
@@ -154,6 +158,8 @@ bool Engine<Sync>::for_each_destination(Dispatch &dispatch, const Txn &txn, Visi
     return true;
 }
 
+// --- 3: check --------------------------------------------------------------------------------------------------------
+
 template <class Sync> bool Engine<Sync>::check_subscriptions(const Txn &txn) noexcept {
     for (const mc_subscription_update_t &update : effects::subscriptions(txn)) {
         if (effects::operation(update) == MC_SUBSCRIPTION_REMOVE)
@@ -166,42 +172,96 @@ template <class Sync> bool Engine<Sync>::check_subscriptions(const Txn &txn) noe
     return true;
 }
 
-// Each capability is active, and used once.
-template <class Sync> bool Engine<Sync>::claim_replies(Dispatch &dispatch, const Txn &txn) noexcept {
-    auto claim = [&](uint64_t cap) {
-        Row *row = pending_.find_active(cap);
-        if (row == nullptr || row->claimed)
+// The machine takes mail, and has room for this with what it is sent besides.
+template <class Sync> inline bool Engine<Sync>::check_receiver(Dispatch &dispatch, uint32_t dst) noexcept {
+    Machine *machine = nullptr;
+    if (refusal(dst, &machine) != 0)
+        return false;
+    const uint32_t incoming = machine->mail.incoming + 1;
+    if (!machine->mail.fits(incoming) || !machine->mail.reserve(incoming))
+        return false;
+    machine->mail.incoming = incoming;
+    dispatch.receivers.push(machine);
+    return true;
+}
+
+// The capability is active, and used once. Null: it is not.
+template <class Sync> Row *Engine<Sync>::claim(uint64_t cap) noexcept {
+    Row *row = pending_.find_active(cap);
+    if (row == nullptr || row->claimed)
+        return nullptr;
+    row->claimed = true;
+    return row;
+}
+
+// What the handler has filled in.
+template <class Sync> bool Engine<Sync>::check_filled(Dispatch &dispatch, const Txn &txn) noexcept {
+    if (!effects::whole(txn) || !check_subscriptions(txn))
+        return false;
+    for (const mc_machine_outbox_effect_t &effect : effects::outbox(txn))
+        if (!check_receiver(dispatch, effect.dst))
             return false;
-        row->claimed = true;
-        return true;
-    };
-    for (const mc_machine_reply_effect_t &effect : effects::replies(txn))
-        if (!claim(effect.reply_cap_id))
+    for (const mc_machine_request_effect_t &effect : effects::requests(txn))
+        if (!check_receiver(dispatch, effect.dst))
             return false;
-    if (dispatch.has(Effect::reply))
-        for (const Staged &effect : dispatch.staged)
-            if (effect.effect == Effect::reply && !claim(effect.key))
+    for (const mc_machine_reply_effect_t &effect : effects::replies(txn)) {
+        const Row *row = claim(effect.reply_cap_id);
+        if (row == nullptr || !check_receiver(dispatch, row->requester))
+            return false;
+    }
+    return true;
+}
+
+template <class Sync> bool Engine<Sync>::check_staged(Dispatch &dispatch) noexcept {
+    for (Staged &effect : dispatch.staged) {
+        uint32_t dst = effect.dst;
+        if (effect.effect == Effect::publish) [[unlikely]] {
+            dispatch.receivers.push(nullptr);
+            continue;
+        }
+        if (effect.effect == Effect::reply) {
+            effect.row = claim(effect.key);
+            if (effect.row == nullptr)
                 return false;
+            dst = effect.row->requester;
+        }
+        if (!check_receiver(dispatch, dst))
+            return false;
+    }
     return true;
 }
 
 template <class Sync> bool Engine<Sync>::check(Dispatch &dispatch, const Txn &txn) noexcept {
-    return effects::whole(txn) && check_subscriptions(txn) && claim_replies(dispatch, txn) &&
-           for_each_destination(dispatch, txn, [&](uint32_t dst) {
-               Machine *machine = nullptr;
-               return refusal(dst, &machine) == 0 && machine->mail.fits(++machine->mail.incoming);
-           });
+    if (effects::none(txn)) [[likely]]
+        return dispatch.receivers.reserve(dispatch.staged.size()) && check_staged(dispatch);
+    const uint64_t filled = effects::outbox(txn).size() + effects::requests(txn).size() + effects::replies(txn).size();
+    return dispatch.receivers.reserve(filled + dispatch.staged.size()) && check_filled(dispatch, txn) &&
+           check_staged(dispatch);
+}
+
+// What check has noted, as far as it came.
+template <class Sync> void Engine<Sync>::forget_check(Dispatch &dispatch, const Txn &txn) noexcept {
+    for (Machine *machine : dispatch.receivers)
+        if (machine != nullptr) {
+            machine->mail.incoming = 0;
+            machine->mail.give_back_unused();
+        }
+    auto unclaim = [&](uint64_t cap) {
+        if (Row *row = pending_.find_active(cap); row != nullptr)
+            row->claimed = false;
+    };
+    for (const mc_machine_reply_effect_t &effect : effects::replies(txn))
+        unclaim(effect.reply_cap_id);
+    for (Staged &effect : dispatch.staged)
+        if (effect.effect == Effect::reply) {
+            unclaim(effect.key);
+            effect.row = nullptr;
+        }
 }
 
 // --- 4: allocate -------------------------------------------------------------------------------------------------------
 
 template <class Sync> bool Engine<Sync>::allocate(Dispatch &dispatch, const Txn &txn) noexcept {
-    const bool mailboxes = for_each_destination(dispatch, txn, [&](uint32_t dst) {
-        Machine *machine = table_.find(dst);
-        return machine->mail.reserve(machine->mail.incoming);
-    });
-    if (!mailboxes)
-        return false;
     const auto requests = effects::requests(txn);
     if (!requests.empty()) {
         if (!dispatch.rows.reserve(requests.size()))
@@ -231,40 +291,43 @@ template <class Sync> bool Engine<Sync>::allocate(Dispatch &dispatch, const Txn 
 
 // --- 5: apply ----------------------------------------------------------------------------------------------------------
 
+template <class Sync>
+uint64_t Engine<Sync>::deliver(Machine &machine, const Envelope &envelope, Outcome *outcome) noexcept {
+    machine.mail.incoming = 0;
+    const uint64_t position = machine.mail.push(envelope);
+    wake(Sync::shared ? outcome->woken : ready_, machine);
+    return position;
+}
+
 // The envelope holds the box, the row does from now on.
 template <class Sync>
-void Engine<Sync>::deliver_request(Row *row, uint32_t src, uint32_t dst, uint64_t kind, uint64_t payload0,
+void Engine<Sync>::deliver_request(Row *row, uint32_t src, Machine &machine, uint64_t kind, uint64_t payload0,
                                    uint64_t payload1, Outcome *outcome) noexcept {
-    Machine *machine = table_.find(dst);
     Envelope envelope = plain_envelope(src, kind, payload0, payload1);
     envelope.reply_cap_id = row->id;
     if (is_box(payload0, payload1))
         (void)boxes_.hold(payload0); // cannot fail: it is held
-    row->dst = dst;
+    row->dst = machine.id;
     row->payload0 = payload0;
     row->payload1 = payload1;
-    row->position = machine->mail.push(envelope);
+    row->position = deliver(machine, envelope, outcome);
     link_request(row, src);
-    wake(outcome->woken, *machine);
 }
 
 template <class Sync>
-void Engine<Sync>::deliver_reply(uint64_t cap, uint32_t src, uint64_t kind, uint64_t payload0, uint64_t payload1,
-                                 Outcome *outcome) noexcept {
-    Row *row = pending_.find_active(cap);
-    Machine *machine = table_.find(row->requester);
+void Engine<Sync>::deliver_reply(Row *row, uint32_t src, Machine &machine, uint64_t kind, uint64_t payload0,
+                                 uint64_t payload1, Outcome *outcome) noexcept {
     Envelope envelope = plain_envelope(src, kind, payload0, payload1);
-    envelope.pending_id = cap;
+    envelope.pending_id = row->id;
     envelope.origin_payload0 = row->payload0;
     envelope.origin_payload1 = row->payload1;
     envelope.origin_request_site_key = row->site;
-    machine->mail.push(envelope);
+    (void)deliver(machine, envelope, outcome);
     pending_.remove(row);
     ++cleanups_[MC_PENDING_CLEANUP_COMPLETED];
     row->next = nullptr;
     *outcome->completed_end = row;
     outcome->completed_end = &row->next;
-    wake(outcome->woken, *machine);
 }
 
 // Who has no room misses it.
@@ -281,8 +344,7 @@ void Engine<Sync>::deliver_publication(Dispatch &dispatch, uint32_t staged, Outc
         mc_dead_letter_reason_t why = refusal(to->machine, &machine);
         if (machine != nullptr) {
             if (machine->mail.fits(1) && machine->mail.reserve(1)) {
-                machine->mail.push(envelope);
-                wake(outcome->woken, *machine);
+                (void)deliver(*machine, envelope, outcome);
                 continue;
             }
             why = MC_DEAD_LETTER_MAILBOX_FULL;
@@ -304,54 +366,72 @@ void Engine<Sync>::apply(Dispatch &dispatch, Machine &self, const Txn &txn, Outc
     if (!updates.empty())
         subscriptions_.drop_prepared();
 
-    for (const mc_machine_outbox_effect_t &effect : effects::outbox(txn)) {
-        Machine *machine = table_.find(effect.dst);
-        machine->mail.push(effect.env);
-        wake(outcome->woken, *machine);
-    }
-    if (dispatch.has(Effect::send))
-        for (const Staged &effect : dispatch.staged)
-            if (effect.effect == Effect::send) {
-                Machine *machine = table_.find(effect.dst);
-                machine->mail.push(plain_envelope(self.id, effect.kind, effect.payload0, effect.payload1));
-                wake(outcome->woken, *machine);
-            }
+    Machine **receiver = dispatch.receivers.begin(); // of the next that the handler has filled in
+    Machine **const of_staged = dispatch.receivers.end() - dispatch.staged.size();
+    auto each_staged = [&](Effect effect, auto carry_out) {
+        if (dispatch.has(effect))
+            for (uint32_t i = 0; i < dispatch.staged.size(); ++i)
+                if (dispatch.staged[i].effect == effect)
+                    carry_out(dispatch.staged[i], *of_staged[i]);
+    };
+
+    for (const mc_machine_outbox_effect_t &effect : effects::outbox(txn))
+        (void)deliver(**receiver++, effect.env, outcome);
+    each_staged(Effect::send, [&](const Staged &effect, Machine &to) {
+        (void)deliver(to, plain_envelope(self.id, effect.kind, effect.payload0, effect.payload1), outcome);
+    });
 
     uint32_t next_row = 0;
     for (const mc_machine_request_effect_t &effect : effects::requests(txn)) {
         Row *row = dispatch.rows[next_row++];
         row->site = effect.request_site_key;
-        deliver_request(row, self.id, effect.dst, effect.env.kind, effect.env.payload0, effect.env.payload1, outcome);
+        deliver_request(row, self.id, **receiver++, effect.env.kind, effect.env.payload0, effect.env.payload1, outcome);
     }
     dispatch.rows.clear();
-    if (dispatch.has(Effect::request))
-        for (Staged &effect : dispatch.staged)
-            if (effect.effect == Effect::request)
-                deliver_request(std::exchange(effect.row, nullptr), self.id, effect.dst, effect.kind, effect.payload0,
-                                effect.payload1, outcome);
+    each_staged(Effect::request, [&](Staged &effect, Machine &to) {
+        deliver_request(std::exchange(effect.row, nullptr), self.id, to, effect.kind, effect.payload0, effect.payload1,
+                        outcome);
+    });
 
     for (const mc_machine_reply_effect_t &effect : effects::replies(txn))
-        deliver_reply(effect.reply_cap_id, self.id, effect.env.kind, effect.env.payload0, effect.env.payload1, outcome);
-    if (dispatch.has(Effect::reply))
-        for (const Staged &effect : dispatch.staged)
-            if (effect.effect == Effect::reply)
-                deliver_reply(effect.key, self.id, effect.kind, effect.payload0, effect.payload1, outcome);
+        deliver_reply(pending_.find(effect.reply_cap_id), self.id, **receiver++, effect.env.kind, effect.env.payload0,
+                      effect.env.payload1, outcome);
+    each_staged(Effect::reply, [&](Staged &effect, Machine &to) {
+        deliver_reply(std::exchange(effect.row, nullptr), self.id, to, effect.kind, effect.payload0, effect.payload1,
+                      outcome);
+    });
 
     if (dispatch.has(Effect::publish))
         for (uint32_t i = 0; i < dispatch.staged.size(); ++i)
             if (dispatch.staged[i].effect == Effect::publish)
                 deliver_publication(dispatch, i, outcome);
 
-    if (txn.has_next_state != 0) {
-        if (txn.next_state != self.state) {
-            outcome->replaced = std::exchange(self.state, txn.next_state);
-            outcome->replaced_layout = state_layout(self); // of the old tag
-        }
-        if (txn.next_state_tag != 0)
-            self.tag = txn.next_state_tag;
-        else if (dispatch.next_tag != 0)
-            self.tag = dispatch.next_tag;
+    apply_state(dispatch, self, txn, outcome);
+}
+
+template <class Sync>
+void Engine<Sync>::apply_state(const Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept {
+    if (txn.has_next_state == 0)
+        return;
+    if (txn.next_state != self.state) {
+        outcome->replaced = std::exchange(self.state, txn.next_state);
+        outcome->replaced_layout = state_layout(self); // of the old tag
     }
+    if (txn.next_state_tag != 0)
+        self.tag = txn.next_state_tag;
+    else if (dispatch.next_tag != 0)
+        self.tag = dispatch.next_tag;
+}
+
+// What apply does for the transaction that most are: nothing but emitted sends, and a state.
+template <class Sync>
+void Engine<Sync>::apply_sends(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept {
+    for (uint32_t i = 0; i < dispatch.staged.size(); ++i) {
+        const Staged &effect = dispatch.staged[i];
+        (void)deliver(*dispatch.receivers[i], plain_envelope(self.id, effect.kind, effect.payload0, effect.payload1),
+                      outcome);
+    }
+    apply_state(dispatch, self, txn, outcome);
 }
 
 // --- all of it -----------------------------------------------------------------------------------------------------------
@@ -367,7 +447,7 @@ template <class Sync> void Engine<Sync>::roll_back_rows(Dispatch &dispatch) noex
     dispatch.rows.clear();
     if (dispatch.has(Effect::request))
         for (Staged &effect : dispatch.staged)
-            if (effect.row != nullptr)
+            if (effect.effect == Effect::request && effect.row != nullptr)
                 forget(std::exchange(effect.row, nullptr));
 }
 
@@ -384,27 +464,13 @@ bool Engine<Sync>::commit(Dispatch &dispatch, Machine &self, const Txn &txn, Out
         });
     }
     parties.lock();
-    const bool good = check(dispatch, txn) && allocate(dispatch, txn);
-    if (!effects::none(txn) || dispatch.staged.size() != 0) {
-        // The scratch of check: what it counted and claimed, as far as it came.
-        for (const mc_machine_reply_effect_t &effect : effects::replies(txn))
-            if (Row *row = pending_.find_active(effect.reply_cap_id); row != nullptr)
-                row->claimed = false;
-        (void)for_each_destination(dispatch, txn, [&](uint32_t dst) {
-            if (Machine *machine = table_.find(dst); machine != nullptr) {
-                machine->mail.incoming = 0;
-                if (!good)
-                    machine->mail.give_back_unused();
-            }
-            return true;
-        });
-        if (dispatch.has(Effect::reply))
-            for (const Staged &effect : dispatch.staged)
-                if (effect.effect == Effect::reply)
-                    if (Row *row = pending_.find_active(effect.key); row != nullptr)
-                        row->claimed = false;
-    }
-    if (good)
+    const bool only_sends = effects::none(txn) && dispatch.count(Effect::send) == dispatch.staged.size();
+    const bool good = check(dispatch, txn) && (only_sends || allocate(dispatch, txn));
+    if (!good) [[unlikely]]
+        forget_check(dispatch, txn);
+    else if (only_sends)
+        apply_sends(dispatch, self, txn, outcome);
+    else
         apply(dispatch, self, txn, outcome);
     parties.unlock();
     return good;

@@ -63,21 +63,29 @@ void Engine<Sync>::undeliverable(uint32_t dst, mc_dead_letter_reason_t reason, c
 
 // --- destinations --------------------------------------------------------------------------------------------------------
 
-// 0 and the machine, which takes mail; else why not.
-template <class Sync> mc_dead_letter_reason_t Engine<Sync>::refusal(uint32_t dst, Machine **found) const noexcept {
-    Machine *machine = table_.find(dst);
-    if (machine != nullptr && machine->takes_mail()) [[likely]] {
-        *found = machine;
-        return static_cast<mc_dead_letter_reason_t>(0);
-    }
+template <class Sync>
+__attribute__((noinline)) mc_dead_letter_reason_t Engine<Sync>::why_refused(uint32_t dst,
+                                                                            const Machine *machine) const noexcept {
     if (!table_.was_given_out(dst))
         return MC_DEAD_LETTER_UNKNOWN_MACHINE;
     return machine != nullptr && machine->lifecycle == MC_MACHINE_FAULTED ? MC_DEAD_LETTER_FAULTED_MACHINE
                                                                           : MC_DEAD_LETTER_STOPPED_MACHINE;
 }
 
+// 0 and the machine, which takes mail; else why not.
+template <class Sync>
+__attribute__((always_inline)) inline mc_dead_letter_reason_t Engine<Sync>::refusal(uint32_t dst,
+                                                                                    Machine **found) const noexcept {
+    Machine *machine = table_.find(dst);
+    if (machine == nullptr || !machine->takes_mail()) [[unlikely]]
+        return why_refused(dst, machine);
+    *found = machine;
+    return static_cast<mc_dead_letter_reason_t>(0);
+}
+
 // It has got mail, or has begun to run.
-template <class Sync> void Engine<Sync>::wake(ReadyQueue<Sync> &queue, Machine &machine) noexcept {
+template <class Sync>
+__attribute__((always_inline)) inline void Engine<Sync>::wake(ReadyQueue<Sync> &queue, Machine &machine) noexcept {
     if (!machine.queued && !machine.dispatching && machine.runs() && !machine.mail.empty())
         queue.push(table_, machine);
 }

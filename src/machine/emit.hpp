@@ -78,7 +78,7 @@ struct Staged {
     uint64_t payload0;
     uint64_t payload1;
     uint64_t key; // reply: capability; publish: routing
-    Row *row;     // request
+    Row *row;     // request; reply, while it commits
 };
 
 // A payload that the handler has filled in, and that is a box.
@@ -95,6 +95,7 @@ struct Missed {
 };
 
 template <class Sync> class Engine;
+template <class Sync> struct Machine;
 
 template <class Sync> class Dispatch final : public EmitContext {
 public:
@@ -135,6 +136,7 @@ public:
     Staging<Filled, 4> filled;
     Staging<Row *, 4> rows; // reserved for the handler's own requests, in their order
     Staging<Missed, 4> missed;
+    Staging<Machine<Sync> *, 8> receivers; // of the commit, see commit.hpp
 
 private:
     bool stage(const Staged &effect) noexcept;

@@ -121,6 +121,7 @@ private:
     void discard(const Envelope &envelope) noexcept;
     void undeliverable(uint32_t dst, mc_dead_letter_reason_t reason, const Envelope &envelope) noexcept;
     mc_dead_letter_reason_t refusal(uint32_t dst, Machine **found) const noexcept;
+    mc_dead_letter_reason_t why_refused(uint32_t dst, const Machine *machine) const noexcept;
     void link_request(Row *row, uint32_t requester) noexcept;
     void wake(ReadyQueue<Sync> &queue, Machine &machine) noexcept;
 
@@ -130,12 +131,19 @@ private:
     bool commit(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept;
     bool check(Dispatch &dispatch, const Txn &txn) noexcept;
     bool check_subscriptions(const Txn &txn) noexcept;
-    bool claim_replies(Dispatch &dispatch, const Txn &txn) noexcept;
+    bool check_receiver(Dispatch &dispatch, uint32_t dst) noexcept;
+    Row *claim(uint64_t cap) noexcept;
+    bool check_filled(Dispatch &dispatch, const Txn &txn) noexcept;
+    bool check_staged(Dispatch &dispatch) noexcept;
+    void forget_check(Dispatch &dispatch, const Txn &txn) noexcept;
     bool allocate(Dispatch &dispatch, const Txn &txn) noexcept;
     void apply(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept;
-    void deliver_request(Row *row, uint32_t src, uint32_t dst, uint64_t kind, uint64_t payload0, uint64_t payload1,
+    void apply_state(const Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept;
+    void apply_sends(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept;
+    uint64_t deliver(Machine &machine, const Envelope &envelope, Outcome *outcome) noexcept;
+    void deliver_request(Row *row, uint32_t src, Machine &machine, uint64_t kind, uint64_t payload0, uint64_t payload1,
                          Outcome *outcome) noexcept;
-    void deliver_reply(uint64_t cap, uint32_t src, uint64_t kind, uint64_t payload0, uint64_t payload1,
+    void deliver_reply(Row *row, uint32_t src, Machine &machine, uint64_t kind, uint64_t payload0, uint64_t payload1,
                        Outcome *outcome) noexcept;
     void deliver_publication(Dispatch &dispatch, uint32_t staged, Outcome *outcome) noexcept;
     void roll_back_rows(Dispatch &dispatch) noexcept;

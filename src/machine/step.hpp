@@ -57,8 +57,8 @@ uint64_t Dispatch<Sync>::request(uint32_t dst, uint64_t kind, uint64_t payload0,
 // --- before the handler ------------------------------------------------------------------------------------------------
 
 template <class Sync> auto Engine<Sync>::next_ready() noexcept -> Machine * {
-    while (const uint32_t id = ready_.pop(table_)) {
-        Machine *machine = table_.find(id);
+    while (!ready_.empty()) {
+        Machine *machine = ready_.pop(table_);
         if (machine != nullptr && machine->runs() && !machine->mail.empty()) [[likely]]
             return machine; // else a stale entry
     }
@@ -75,6 +75,7 @@ template <class Sync> void Engine<Sync>::give_back(Dispatch *dispatch) noexcept 
     dispatch->staged.clear();
     dispatch->missed.clear();
     dispatch->filled.clear();
+    dispatch->receivers.clear();
     for (uint32_t &count : dispatch->counts)
         count = 0;
     if (spare_ == nullptr)
@@ -172,10 +173,12 @@ mc_machine_step_status_t Engine<Sync>::conclude(Dispatch &dispatch, mc_dispatch_
     if (result == MC_DISPATCH_OK && machine != nullptr && machine->runs()) [[likely]] {
         Outcome outcome;
         if (held && commit(dispatch, *machine, txn, &outcome)) [[likely]] {
-            ready_.append(table_, outcome.woken);
+            if constexpr (Sync::shared)
+                ready_.append(table_, outcome.woken);
             machine->dispatching = false; // not before: it would queue before those that it sent to after itself
             wake(ready_, *machine);       // behind those that it sent to
-            conclude_effects(outcome, dispatch);
+            if (!outcome.empty() || dispatch.missed.size() != 0)
+                conclude_effects(outcome, dispatch);
             return MC_STEP_DID_WORK;
         }
         result = MC_DISPATCH_FAULT;

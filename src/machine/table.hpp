@@ -99,21 +99,17 @@ public:
 
     // --- the ready queue's links
 
-    uint32_t next_ready(uint32_t id) const noexcept {
-        const Machine *machine = find(id);
-        return machine != nullptr ? machine->next_ready : static_cast<uint32_t>(at(id).get() >> 32);
-    }
     void set_next_ready(uint32_t id, uint32_t next) noexcept {
         if (Machine *machine = find(id); machine != nullptr)
             machine->next_ready = next;
         else
             at(id).set(stopped | still_queued | uint64_t{next} << 32);
     }
-    void set_not_queued(uint32_t id) noexcept {
-        if (Machine *machine = find(id); machine != nullptr)
-            machine->queued = false;
-        else
-            at(id).set(stopped);
+    // Of one that was queued when it stopped, and no longer is.
+    uint32_t take_next_of_stopped(uint32_t id) noexcept {
+        const uint64_t word = at(id).get();
+        at(id).set(stopped);
+        return static_cast<uint32_t>(word >> 32);
     }
 
     // For tests of the last ids.
@@ -163,17 +159,22 @@ public:
         ++length_;
     }
 
-    // The id that is first, 0 when there is none.
-    uint32_t pop(Table<Sync> &table) noexcept {
+    bool empty() const noexcept { return head_ == 0; }
+
+    // The machine that is first; null: it has stopped. The queue is not empty.
+    Machine<Sync> *pop(Table<Sync> &table) noexcept {
         const uint32_t id = head_;
-        if (id == 0)
-            return 0;
-        head_ = table.next_ready(id);
+        Machine<Sync> *machine = table.find(id);
+        if (machine != nullptr) [[likely]] {
+            head_ = machine->next_ready;
+            machine->queued = false;
+        } else {
+            head_ = table.take_next_of_stopped(id);
+        }
         if (head_ == 0)
             tail_ = 0;
         --length_;
-        table.set_not_queued(id);
-        return id;
+        return machine;
     }
 
     // All of another one, behind this one's; that one is empty then.
