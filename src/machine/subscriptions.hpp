@@ -50,7 +50,7 @@ public:
     void add(uint32_t machine, uint64_t kind, uint64_t routing,
              base::List<Subscription, OfMachine> &of_machine) noexcept;
     void remove(uint32_t machine, uint64_t kind, uint64_t routing) noexcept;
-    void remove(Subscription *subscription) noexcept;
+    void remove(Subscription *member) noexcept;
 
 private:
     // Chains of Items, in a power of two of buckets, or in one.
