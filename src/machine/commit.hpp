@@ -384,7 +384,10 @@ bool Engine<Sync>::commit(Dispatch &dispatch, Machine &self, const Txn &txn, Out
         });
     }
     parties.lock();
+    const uint64_t next_id = pending_.next_id();
     const bool good = check(dispatch, txn) && allocate(dispatch, txn);
+    if (!good)
+        pending_.mint_from(next_id); // nobody has been told of the ids since
     if (!effects::none(txn) || dispatch.staged.size() != 0) {
         // The scratch of check: what it counted and claimed, as far as it came.
         for (const mc_machine_reply_effect_t &effect : effects::replies(txn))
