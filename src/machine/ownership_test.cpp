@@ -179,6 +179,40 @@ Test(MachineBoxes, asked_and_answered) {
     }
 }
 
+// Goal: so does the box of a request that a handler makes, emitted or filled in, though its own envelope has been dispatched.
+Test(MachineBoxes, asked_by_a_handler) {
+    for (const bool emitted : {false, true}) {
+        Drops::begin();
+        World world;
+        const uint64_t request = box();
+        uint64_t cap = 0;
+        const uint32_t server = world.machine([&](Call call) {
+            cap = call.env.reply_cap_id;
+            return MC_DISPATCH_OK;
+        });
+        static mc_machine_request_effect_t requests[1];
+        const uint32_t client = world.machine([&](Call call) {
+            if (call.env.kind == 2) {
+                cr_assert_eq(call.env.origin_payload0, request);
+                expect_dropped(request, 0);
+            } else if (emitted) {
+                cr_assert_neq(__mc_machine_emit_request(server, 1, request, box_layout, 0), 0);
+            } else {
+                requests[0] = {server, 0, 0, boxed(1, request)};
+                call.txn.requests = requests;
+                call.txn.requests_len = 1;
+            }
+            return MC_DISPATCH_OK;
+        });
+        cr_assert_eq(world.send(client, 1), 0);
+        cr_assert_eq(world.run(), 2);
+        expect_dropped(request, 0);
+        cr_assert_eq(world.reply(server, cap, envelope(2)), MC_REPLY_OK);
+        cr_assert_eq(world.run(), 1);
+        expect_dropped(request, 1);
+    }
+}
+
 // Goal: a request that ends while it waits is delivered without its box; a box that is not owned stays.
 Test(MachineBoxes, ended_while_it_waits) {
     Drops::begin();
