@@ -93,7 +93,9 @@ uint64_t mc_machine_runtime_managed_bootstrap_u64(void) noexcept {
     if (seen != 0)
         return seen;
     const uint64_t made = mc_machine_runtime_new();
-    if (made == 0 || managed.compare_exchange_strong(seen, made, mc::sync::acq_rel, mc::sync::acquire))
+    if (made == 0)
+        return managed.load(mc::sync::acquire); // there may be one now, likewise
+    if (managed.compare_exchange_strong(seen, made, mc::sync::acq_rel, mc::sync::acquire))
         return made;
     mc::abi::end_machine_runtime(made); // another thread was first, or the bootstrap function
     return seen;

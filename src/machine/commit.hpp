@@ -464,14 +464,17 @@ bool Engine<Sync>::commit(Dispatch &dispatch, Machine &self, const Txn &txn, Out
         });
     }
     parties.lock();
+    const uint64_t next_id = pending_.next_id();
     const bool only_sends = effects::none(txn) && dispatch.count(Effect::send) == dispatch.staged.size();
     const bool good = check(dispatch, txn) && (only_sends || allocate(dispatch, txn));
-    if (!good) [[unlikely]]
+    if (!good) [[unlikely]] {
+        pending_.mint_from(next_id); // nobody has been told of the ids since
         forget_check(dispatch, txn);
-    else if (only_sends)
+    } else if (only_sends) {
         apply_sends(dispatch, self, txn, outcome);
-    else
+    } else {
         apply(dispatch, self, txn, outcome);
+    }
     parties.unlock();
     return good;
 }

@@ -47,10 +47,12 @@ template <class Sync> void Engine<Sync>::discard(const Envelope &envelope) noexc
         drop_box(origin, envelope.origin_payload1 & MC_PAYLOAD_LAYOUT_ID_MASK);
 }
 
-// The hook first, then the boxes. They are held meanwhile, since the hook may send one on, and it may be dispatched.
+// The hook first, then the boxes. They are held meanwhile, since the hook may send one on, and it may be dispatched. A copy
+// says which: the caller's envelope is the program's, and the hook may fill it in anew.
 template <class Sync>
-void Engine<Sync>::undeliverable(uint32_t dst, mc_dead_letter_reason_t reason, const Envelope &envelope) noexcept {
+void Engine<Sync>::undeliverable(uint32_t dst, mc_dead_letter_reason_t reason, const Envelope &given) noexcept {
     const Use use(*this);
+    const Envelope envelope = given;
     const bool held = hold(envelope);
     if (hooks.dead_letter != nullptr)
         (void)base::call_guarded("a dead letter hook",

@@ -46,6 +46,7 @@ public:
     T *begin() noexcept { return items_; }
     T *end() noexcept { return items_ + size_; }
     void clear() noexcept { size_ = 0; }
+    void pop() noexcept { --size_; }
     [[nodiscard]] bool reserve(uint64_t more) noexcept { return size_ + more <= room_ || grow(size_ + more); }
     void push(const T &item) noexcept { items_[size_++] = item; } // there is room
 

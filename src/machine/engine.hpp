@@ -119,7 +119,7 @@ private:
     void let_go(uint64_t word0, uint64_t word1) noexcept;
     void let_go(const Envelope &envelope) noexcept;
     void discard(const Envelope &envelope) noexcept;
-    void undeliverable(uint32_t dst, mc_dead_letter_reason_t reason, const Envelope &envelope) noexcept;
+    void undeliverable(uint32_t dst, mc_dead_letter_reason_t reason, const Envelope &given) noexcept;
     mc_dead_letter_reason_t refusal(uint32_t dst, Machine **found) const noexcept;
     mc_dead_letter_reason_t why_refused(uint32_t dst, const Machine *machine) const noexcept;
     void link_request(Row *row, uint32_t requester) noexcept;
@@ -161,6 +161,7 @@ private:
                                       const Txn &txn) noexcept;
     void conclude_effects(Outcome &outcome, Dispatch &dispatch) noexcept;
     void drop_next_state(const Dispatch &dispatch, const Txn &txn, uint64_t current) noexcept;
+    void settle_state(Dispatch &dispatch) noexcept;
     void drop_abandoned_state(Dispatch &dispatch) noexcept;
 
     void *const handle_;

@@ -130,6 +130,37 @@ Test(MachineMemory, each_allocation_fails, .timeout = 120) {
     }
 }
 
+// Goal: without memory to hold what a handler has filled in, a box that it has emitted as well is dropped once; so is one
+// that waits in the mailbox of the machine, which the fault stops.
+Test(MachineMemory, emitted_and_filled_in) {
+    memory.install();
+    Drops::begin();
+    World world;
+    mc_machine_runtime_set_fault_policy(&world.rt, MC_FAULT_POLICY_MARK_STOPPED);
+    static mc_machine_outbox_effect_t outbox[10];
+    const uint32_t to = world.sink(20);
+    const uint64_t before = live();
+    const uint32_t id = world.machine([&](Call call) {
+        for (int i = 0; i < 8; ++i)
+            outbox[i] = {to, boxed(1, box())};
+        outbox[8] = outbox[2];
+        outbox[9] = {to, call.env};
+        cr_assert_eq(__mc_machine_emit_send(to, 1, outbox[0].env.payload0, outbox[0].env.payload1), 1);
+        cr_assert_eq(world.send(call.id, outbox[1].env), 0);
+        call.txn.outbox = outbox;
+        call.txn.outbox_len = 10;
+        memory.allowed = 0;
+        return MC_DISPATCH_OK;
+    });
+    cr_assert_eq(world.send(id, boxed(1, box())), 0);
+    cr_assert_eq(world.step(), MC_STEP_FAULTED);
+    memory.allowed = INT64_MAX;
+    expect_told(world, "fault 2 code 1");
+    for (const mc_machine_outbox_effect_t &effect : outbox)
+        cr_assert_eq(Drops::seen[effect.env.payload0], 1);
+    cr_assert_eq(live(), before);
+}
+
 // Goal: a runtime without memory is none.
 Test(MachineMemory, no_runtime) {
     memory.install();

@@ -179,6 +179,40 @@ Test(MachineBoxes, asked_and_answered) {
     }
 }
 
+// Goal: so does the box of a request that a handler makes, emitted or filled in, though its own envelope has been dispatched.
+Test(MachineBoxes, asked_by_a_handler) {
+    for (const bool emitted : {false, true}) {
+        Drops::begin();
+        World world;
+        const uint64_t request = box();
+        uint64_t cap = 0;
+        const uint32_t server = world.machine([&](Call call) {
+            cap = call.env.reply_cap_id;
+            return MC_DISPATCH_OK;
+        });
+        static mc_machine_request_effect_t requests[1];
+        const uint32_t client = world.machine([&](Call call) {
+            if (call.env.kind == 2) {
+                cr_assert_eq(call.env.origin_payload0, request);
+                expect_dropped(request, 0);
+            } else if (emitted) {
+                cr_assert_neq(__mc_machine_emit_request(server, 1, request, box_layout, 0), 0);
+            } else {
+                requests[0] = {server, 0, 0, boxed(1, request)};
+                call.txn.requests = requests;
+                call.txn.requests_len = 1;
+            }
+            return MC_DISPATCH_OK;
+        });
+        cr_assert_eq(world.send(client, 1), 0);
+        cr_assert_eq(world.run(), 2);
+        expect_dropped(request, 0);
+        cr_assert_eq(world.reply(server, cap, envelope(2)), MC_REPLY_OK);
+        cr_assert_eq(world.run(), 1);
+        expect_dropped(request, 1);
+    }
+}
+
 // Goal: a request that ends while it waits is delivered without its box; a box that is not owned stays.
 Test(MachineBoxes, ended_while_it_waits) {
     Drops::begin();
@@ -294,6 +328,48 @@ Test(MachineBoxes, rescued_by_the_hook) {
         (void)world.run();
         expect_dropped(the_box, 1);
     }
+}
+
+// Goal: a dead letter hook may use the caller's own envelope for something else: what was sent is what it was.
+Test(MachineBoxes, the_hook_reuses_the_envelope) {
+    Drops::begin();
+    World world;
+    const uint64_t before = live();
+    const uint32_t id = world.sink();
+    const uint64_t first = box(), second = box();
+    Envelope env = boxed(1, first);
+    world.in_hook = [&](const std::string &) {
+        env = boxed(2, second);
+        cr_assert_eq(world.send(id, env), 0);
+    };
+    cr_assert_eq(world.send(999, env), MC_MAILBOX_ENQUEUE_MACHINE_UNKNOWN);
+    expect_dropped(first, 1);
+    expect_dropped(second, 0);
+    cr_assert_eq(world.run(), 1);
+    expect_dropped(second, 1);
+    cr_assert(world.stop(id));
+    cr_assert_eq(live(), before);
+}
+
+// Goal: what a handler has filled in before it throws is its own still, boxes and state: it has handed nothing over.
+Test(MachineBoxes, filled_in_and_thrown) {
+    Drops::begin();
+    World world;
+    Log log;
+    const uint32_t to = world.sink();
+    const uint64_t mine = box(), emitted = box();
+    const uint32_t id = world.machine([&](Call call) -> mc_dispatch_result_t {
+        cr_assert_eq(__mc_machine_emit_send(to, 1, emitted, box_layout), 1);
+        const std::vector<mc_machine_outbox_effect_t> outbox{{to, boxed(1, mine)}}; // gone when it throws
+        call.txn.outbox = outbox.data();
+        call.txn.outbox_len = 1;
+        throw 7;
+    });
+    cr_assert_eq(world.send(id, 1), 0);
+    cr_assert_eq(world.step(), MC_STEP_FAULTED);
+    expect_dropped(mine, 0);
+    expect_dropped(emitted, 1);
+    __mc_free(reinterpret_cast<void *>(static_cast<uintptr_t>(mine)));
 }
 
 // --- state tokens --------------------------------------------------------------------------------------------------------
@@ -455,6 +531,71 @@ Test(MachineTokens, lost_in_its_handler) {
         expect_dropped(t.second, 1);
         cr_assert_eq(t.world.state(t.id), t.first);
     }
+}
+
+// Goal: a handler that loses its state and gets it again has it as before: whoever takes it away then drops it, once.
+Test(MachineTokens, lost_and_had_again) {
+    for (const mc_dispatch_result_t result : {MC_DISPATCH_OK, MC_DISPATCH_FAULT, MC_DISPATCH_STOP}) {
+        Tokens t;
+        mc_machine_runtime_set_fault_policy(&t.world.rt, MC_FAULT_POLICY_MARK_STOPPED);
+        t.handle([&](Call call) {
+            mc_machine_runtime_set_state(&t.world.rt, call.id, t.second);
+            mc_machine_runtime_set_state(&t.world.rt, call.id, t.first);
+            expect_dropped(t.first, 0);
+            expect_dropped(t.second, 1);
+            return result;
+        });
+        expect_dropped(t.first, result == MC_DISPATCH_OK ? 0 : 1);
+        (void)t.world.stop(t.id);
+        expect_dropped(t.first, 1);
+    }
+    // By its transaction; a hook of that stops the machine.
+    Tokens t;
+    const uint64_t cap = t.world.ask(t.id, t.id, envelope(1));
+    t.world.in_hook = [&](const std::string &) { cr_assert(t.world.stop(t.id)); };
+    token_handler = [&](Call call) {
+        mc_machine_runtime_set_state(&t.world.rt, call.id, t.second);
+        call.txn.has_next_state = 1;
+        call.txn.next_state = t.first;
+        cr_assert_eq(__mc_machine_emit_reply(cap, 1, 0, 0), 1);
+        return MC_DISPATCH_OK;
+    };
+    cr_assert_eq(t.world.step(), MC_STEP_DID_WORK);
+    cr_assert_eq(t.world.lifecycle(t.id), MC_MACHINE_STOPPED);
+    expect_dropped(t.first, 1);
+    expect_dropped(t.second, 1);
+}
+
+// Goal: a hook that steps the same machine meets the state that its transaction has made; each token is dropped once.
+Test(MachineTokens, stepped_within_a_hook) {
+    Tokens t;
+    const uint64_t third = box();
+    const uint64_t cap = t.world.ask(t.id, t.id, envelope(1));
+    cr_assert_eq(t.world.send(t.id, 1), 0);
+    t.world.in_hook = [&](const std::string &) {
+        token_handler = [&](Call call) {
+            cr_assert_eq(call.state, t.second);
+            call.txn.has_next_state = 1;
+            call.txn.next_state = third;
+            return MC_DISPATCH_OK;
+        };
+        cr_assert_eq(t.world.step(), MC_STEP_DID_WORK);
+        expect_dropped(t.second, 1);
+    };
+    token_handler = [&](Call call) {
+        call.txn.has_next_state = 1;
+        call.txn.next_state = t.second;
+        cr_assert_eq(__mc_machine_emit_reply(cap, 1, 0, 0), 1);
+        return MC_DISPATCH_OK;
+    };
+    cr_assert_eq(t.world.step(), MC_STEP_DID_WORK);
+    t.world.in_hook = nullptr;
+    cr_assert_eq(t.world.state(t.id), third);
+    expect_dropped(t.first, 1);
+    expect_dropped(t.second, 1);
+    expect_dropped(third, 0);
+    mc_machine_runtime_drop(&t.world.rt);
+    expect_dropped(third, 1);
 }
 
 // Goal: a thunk's next tag applies when the handler has set a state and no tag.

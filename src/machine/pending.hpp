@@ -68,6 +68,10 @@ public:
     // The active row that is the oldest; null: none is.
     Row *oldest() const noexcept { return by_age_.front(); }
 
+    // Of the next request that names none, unless it is pending. mint_from: as it was, when the ones since are given up.
+    uint64_t next_id() const noexcept { return next_id_; }
+    void mint_from(uint64_t id) noexcept { next_id_ = id; }
+
     uint64_t active() const noexcept { return active_; }
     uint64_t created() const noexcept { return created_; }
 

@@ -43,15 +43,19 @@ template <class Sync> bool Dispatch<Sync>::stage(const Staged &effect) noexcept 
 template <class Sync>
 uint64_t Dispatch<Sync>::request(uint32_t dst, uint64_t kind, uint64_t payload0, uint64_t payload1,
                                  uint64_t site) noexcept {
-    Row *row = engine.pending_.reserve(0);
-    if (row == nullptr)
+    if (!stage({Effect::request, dst, kind, payload0, payload1, 0, nullptr}))
         return 0;
+    Row *row = engine.pending_.reserve(0); // last: an id is used up by a request that is staged, and by no other
+    if (row == nullptr) {
+        if (is_box(payload0, payload1))
+            (void)engine.boxes_.let_go(payload0); // not dropped
+        staged.pop();
+        --counts[static_cast<uint32_t>(Effect::request)];
+        return 0;
+    }
     row->site = site;
-    if (stage({Effect::request, dst, kind, payload0, payload1, 0, row}))
-        return row->id;
-    engine.pending_.remove(row);
-    engine.pending_.recycle(row);
-    return 0;
+    staged[staged.size() - 1].row = row;
+    return row->id;
 }
 
 // --- before the handler ------------------------------------------------------------------------------------------------
@@ -151,8 +155,10 @@ mc_machine_step_status_t Engine<Sync>::step(mc_machine_dispatch_txn_fn fn, void 
         });
         *slot = before;
         running_ = nullptr;
-        if (!returned)
+        if (!returned) {
             result = MC_DISPATCH_FAULT;
+            txn = {}; // handed over by returning: what unwinding has freed is not read
+        }
     }
     const mc_machine_step_status_t status = conclude(*dispatch, result, code, txn);
     drop_abandoned_state(*dispatch);
@@ -166,13 +172,20 @@ mc_machine_step_status_t Engine<Sync>::step(mc_machine_dispatch_txn_fn fn, void 
 template <class Sync>
 mc_machine_step_status_t Engine<Sync>::conclude(Dispatch &dispatch, mc_dispatch_result_t result, uint64_t code,
                                                 const Txn &txn) noexcept {
+    settle_state(dispatch);
     const bool held = hold_effects(dispatch, txn);
-    reading_effects_ = !held;
+    if (!held) {
+        // First: what is dropped from here on nobody holds either, and it may be named there, too.
+        reading_effects_ = true;
+        drop_unheld_effects(txn);
+        reading_effects_ = false;
+    }
     Machine *machine = table_.find(dispatch.machine);
     const uint64_t current = machine == nullptr ? 0 : machine->state;
     if (result == MC_DISPATCH_OK && machine != nullptr && machine->runs()) [[likely]] {
         Outcome outcome;
         if (held && commit(dispatch, *machine, txn, &outcome)) [[likely]] {
+            settle_state(dispatch); // the transaction may have given it back
             if constexpr (Sync::shared)
                 ready_.append(table_, outcome.woken);
             machine->dispatching = false; // not before: it would queue before those that it sent to after itself
@@ -195,9 +208,6 @@ mc_machine_step_status_t Engine<Sync>::conclude(Dispatch &dispatch, mc_dispatch_
         status = MC_STEP_FAULTED;
     }
     drop_effects(dispatch);
-    if (!held)
-        drop_unheld_effects(txn);
-    reading_effects_ = false;
     drop_next_state(dispatch, txn, current);
     return status;
 }
@@ -222,7 +232,7 @@ template <class Sync> void Engine<Sync>::conclude_effects(Outcome &outcome, Disp
     if (outcome.replaced == 0 || outcome.replaced_layout == 0)
         return;
     if (outcome.replaced == dispatch.state)
-        dispatch.abandoned_layout = outcome.replaced_layout; // dropped once, also if it had been abandoned before
+        dispatch.abandoned_layout = outcome.replaced_layout;
     else
         drop_box(outcome.replaced, outcome.replaced_layout);
 }
@@ -241,9 +251,16 @@ void Engine<Sync>::drop_next_state(const Dispatch &dispatch, const Txn &txn, uin
         drop_box(next, layout);
 }
 
-// The state that the handler had in hand, if its machine does not have it any more.
+// The handler has returned: a state that was taken away from its machine meanwhile, and given back, is like any other again.
+// Before anybody is called, who may take it away once more, to be dropped at once.
+template <class Sync> void Engine<Sync>::settle_state(Dispatch &dispatch) noexcept {
+    if (dispatch.abandoned_layout != 0 && state(dispatch.machine) == dispatch.state)
+        dispatch.abandoned_layout = 0;
+}
+
+// The state that the handler had in hand, if its machine did not have it any more.
 template <class Sync> void Engine<Sync>::drop_abandoned_state(Dispatch &dispatch) noexcept {
-    if (dispatch.abandoned_layout != 0 && state(dispatch.machine) != dispatch.state)
+    if (dispatch.abandoned_layout != 0)
         drop_box(dispatch.state, dispatch.abandoned_layout);
 }
 

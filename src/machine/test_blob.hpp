@@ -94,6 +94,7 @@ struct Memory {
     int64_t allowed = INT64_MAX;  // allocations that still succeed
     int64_t fails_at = INT64_MAX; // the call that fails, alone
     uint64_t calls = 0;
+    uint64_t failures = 0;
     uint64_t blocks = 0; // that live
     uint64_t bytes = 0;  // asked for since the last reset
 
@@ -109,8 +110,10 @@ private:
     static void *alloc(void *user, uint64_t size, uint64_t align) {
         auto *self = static_cast<Memory *>(user);
         ++self->calls;
-        if (self->allowed-- <= 0 || static_cast<int64_t>(self->calls) == self->fails_at)
+        if (self->allowed-- <= 0 || static_cast<int64_t>(self->calls) == self->fails_at) {
+            ++self->failures;
             return nullptr;
+        }
         ++self->blocks;
         self->bytes += size;
         return std::aligned_alloc(align, (size + align - 1) / align * align);

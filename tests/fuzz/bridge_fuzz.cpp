@@ -3,11 +3,13 @@
 //
 // An input is a program: each step a call with words that it draws; a handler draws from the same input what it emits, fills in,
 // calls and answers. Nothing crashes, and what must hold is counted, not modelled:
-//  - every box (payload) is dropped once, and in the end no block is left;
+//  - every box (a payload, or the token of a state) is dropped once, and in the end no block is left; a handler's state lives
+//    until the handler returns, whatever it does;
 //  - an unknown runtime does nothing and owns nothing;
 //  - of direct calls: a mailbox is longer by one when, and only when, the answer is OK; else there was one dead letter;
 //  - requests that were made are those that are pending and those that have ended;
 //  - a step inside a handler of the same runtime is refused; machines' ids only grow; who is stopped stays stopped.
+// Allocations fail here and there: then a call may say that it has not been done, and all of this holds still.
 // What a program may not do is left out: functions and boxes that are none, a box that is not its own any more.
 //
 // Built by tests/fuzz/run with libFuzzer, and by tests/fuzz_replay_bridge.cpp, which plays the corpus and random inputs.
@@ -29,6 +31,7 @@ constexpr int most_steps = 256, most_depth = 4;
 constexpr size_t most_filled = 3;
 constexpr uint64_t owned = MC_PAYLOAD_LAYOUT_OWNED_MASK;
 constexpr uint64_t dropped_layouts = 2; // 1 and 2 have drop functions, 0 and 3 have none
+constexpr uint64_t token_layout = 4;    // of all states of the descriptor; it has one
 constexpr uint64_t kinds = 4, states = 3, thunk_count = 3;
 
 class Input : public fuzz::Input {
@@ -41,6 +44,22 @@ public:
     }
 };
 Input input;
+
+// --- memory ---
+
+unsigned fails_in;  // the allocation that fails; 0: none
+bool lacked_memory; // one has failed in this call
+bool ours;          // what the target itself allocates does not fail
+
+void *allocate(void *, uint64_t size, uint64_t align) {
+    if (!ours && fails_in != 0 && --fails_in == 0) {
+        lacked_memory = true;
+        fails_in = input.one_in(2); // the next one, too?
+        return nullptr;
+    }
+    return std::aligned_alloc(align, (size + align - 1) / align * align);
+}
+void deallocate(void *, void *block, uint64_t, uint64_t) { std::free(block); }
 
 // --- boxes ---
 
@@ -65,14 +84,20 @@ void drop_box(void *block) {
     boxes[number].dropped = true;
 }
 
+Payload new_box(uint64_t layout) {
+    ours = true;
+    auto *block = static_cast<uint64_t *>(__mc_alloc(sizeof(uint64_t), alignof(uint64_t)));
+    ours = false;
+    REQUIRE(block != nullptr);
+    *block = boxes.size();
+    boxes.push_back({block, layout, false, false});
+    return {reinterpret_cast<uint64_t>(block), layout | owned, boxes.size() - 1};
+}
+
 Payload draw_payload() {
     if (input.one_in(3))
         return {input.word(), input.word() & ~owned, SIZE_MAX};
-    auto *block = static_cast<uint64_t *>(__mc_alloc(sizeof(uint64_t), alignof(uint64_t)));
-    REQUIRE(block != nullptr);
-    *block = boxes.size();
-    boxes.push_back({block, input.below(4), false, false});
-    return {reinterpret_cast<uint64_t>(block), boxes.back().layout | owned, boxes.size() - 1};
+    return new_box(input.below(4));
 }
 
 // The call has got it, or it is ours to free.
@@ -98,6 +123,8 @@ Payload draw_payload(const mc_machine_envelope_t *received) {
 struct Machine {
     uint32_t id;
     bool stopped;
+    bool described;    // bound to the descriptor: its state is a token
+    unsigned bindings; // how often it was bound
 };
 struct Runtime {
     uint64_t word;
@@ -119,6 +146,13 @@ size_t index_of(uint64_t word) {
         if (runtimes[i].live && runtimes[i].word == word)
             return i;
     return SIZE_MAX;
+}
+Machine *machine_of(size_t at, uint64_t id) {
+    if (at != SIZE_MAX)
+        for (Machine &machine : runtimes[at].machines)
+            if (machine.id == id)
+                return &machine;
+    return nullptr;
 }
 mc_machine_runtime_t *pointer(uint64_t word) { return reinterpret_cast<mc_machine_runtime_t *>(word); }
 
@@ -161,6 +195,16 @@ void begin_runtime(uint64_t word) {
     REQUIRE(index_of(word) == SIZE_MAX);
     runtimes.push_back({word, true, {}, {}, 0});
     mc_machine_runtime_set_hooks(pointer(word), on_dead_letter, nullptr, nullptr);
+}
+
+// A state for a machine: of one with a token a new one, none, or one that it has or had; of others any word.
+Payload draw_state(const Machine *machine, uint64_t has, uint64_t had) {
+    if (machine == nullptr || !machine->described)
+        return {input.word(), 0, SIZE_MAX};
+    const unsigned dice = input.below(8);
+    if (dice < 3)
+        return {dice == 0 ? 0 : dice == 1 ? has : had, 0, SIZE_MAX};
+    return new_box(token_layout);
 }
 
 void end_runtime(uint64_t word) {
@@ -244,30 +288,42 @@ uint64_t call_spawn(uint64_t rt) {
     const uint64_t id =
         mc_machine_runtime_spawn_u64(rt, input.one_in(8) ? UINT64_MAX - input.below(4) : input.below(4));
     const size_t at = index_of(rt);
-    REQUIRE((id != 0) == (at != SIZE_MAX));
+    REQUIRE((id != 0) == (at != SIZE_MAX) || lacked_memory);
     if (id == 0)
         return 0;
     std::vector<Machine> &machines = runtimes[at].machines;
     REQUIRE(machines.empty() || machines.back().id < id);
-    machines.push_back({static_cast<uint32_t>(id), false});
+    machines.push_back({static_cast<uint32_t>(id), false, false, 0});
     return id;
 }
 
 mc_dispatch_result_t handler(void *, mc_machine_id_t, uint64_t, const mc_machine_envelope_t *,
                              mc_machine_dispatch_txn_t *, uint64_t *);
 
-void call_bind(uint64_t rt, uint64_t machine) {
+// What its state was belongs to who had it: the machine has none then.
+void call_bind(uint64_t rt, uint64_t id) {
+    (void)mc_machine_runtime_set_state_u64(rt, id, 0);
     const uint64_t fn = input.one_in(8) ? 0 : reinterpret_cast<uint64_t>(handler);
-    switch (input.below(3)) {
-    case 0:
-        (void)mc_machine_runtime_bind_dispatch_u64(rt, machine, fn, input.below(2));
-        break;
-    case 1:
-        (void)mc_machine_runtime_bind_dispatch_thunk_u64(rt, machine, input.below(thunk_count + 2), 0);
-        break;
-    default:
-        (void)mc_machine_runtime_bind_descriptor_u64(rt, machine, input.below(3), input.below(states + 1));
+    const unsigned way = input.below(3);
+    uint64_t bound = 0;
+    if (way == 0)
+        bound = mc_machine_runtime_bind_dispatch_u64(rt, id, fn, input.below(2));
+    else if (way == 1)
+        bound = mc_machine_runtime_bind_dispatch_thunk_u64(rt, id, input.below(thunk_count + 2), 0);
+    else
+        bound = mc_machine_runtime_bind_descriptor_u64(rt, id, input.below(3), 1 + input.below(states));
+    if (Machine *machine = machine_of(index_of(rt), id); machine != nullptr && bound != 0) {
+        machine->described = way == 2;
+        ++machine->bindings;
     }
+}
+
+// had: what the handler that calls has in hand.
+void call_set_state(uint64_t rt, uint64_t id, uint64_t had) {
+    const auto narrow = static_cast<uint32_t>(id);
+    const uint64_t has = narrow == id ? mc_machine_runtime_state(pointer(rt), narrow) : 0;
+    const Payload state = draw_state(machine_of(index_of(rt), id), has, had);
+    settle(state, mc_machine_runtime_set_state_u64(rt, id, state.word0) == 1);
 }
 
 // One that is ready to run, most times.
@@ -306,7 +362,12 @@ void call_begin() {
     const uint64_t word = reinterpret_cast<uint64_t>(&storage[which]);
     end_runtime(word);
     mc_machine_runtime_init(&storage[which]);
-    begin_runtime(word);
+    mc_machine_runtime_set_pending_timeout_steps(&storage[which], 1);
+    const bool made = mc_machine_runtime_pending_timeout_steps(&storage[which]) == 1;
+    mc_machine_runtime_set_pending_timeout_steps(&storage[which], 0);
+    REQUIRE(made || lacked_memory);
+    if (made)
+        begin_runtime(word);
 }
 
 void call_managed() {
@@ -338,7 +399,7 @@ void call_setting(uint64_t rt) {
         (void)mc_machine_runtime_mark_faulted(at, machine);
         break;
     case 3:
-        (void)mc_machine_runtime_set_state_u64(rt, draw_machine(rt), input.word());
+        call_set_state(rt, draw_machine(rt), 0);
         break;
     case 4:
         (void)mc_machine_runtime_subscription_contains(at, machine, draw_kind(), input.below(2));
@@ -463,19 +524,32 @@ void fill(uint64_t rt, const mc_machine_envelope_t *received, Filled &out, mc_ma
     txn->requests = out.requests;
     txn->replies = out.replies;
     txn->subscriptions = out.subscriptions;
-    if (input.one_in(2)) {
-        txn->has_next_state = 1;
-        txn->next_state = input.word();
-        txn->next_state_tag = input.below(states + 1);
-    }
 }
 
-mc_dispatch_result_t handler(void *, mc_machine_id_t, uint64_t, const mc_machine_envelope_t *received,
+// Of a machine that is bound as it was, or nobody could say whose the token is.
+void fill_state(size_t at, const Machine &before, uint64_t had, mc_machine_dispatch_txn_t *txn) {
+    const Machine *machine = machine_of(at, before.id);
+    if (machine == nullptr || machine->bindings != before.bindings || input.one_in(3))
+        return;
+    const uint64_t has = runtimes[at].live ? mc_machine_runtime_state(pointer(runtimes[at].word), before.id) : had;
+    const Payload state = draw_state(machine, has, had);
+    settle(state, true);
+    txn->has_next_state = 1;
+    txn->next_state = state.word0;
+    txn->next_state_tag = input.below(states + 1);
+}
+
+mc_dispatch_result_t handler(void *, mc_machine_id_t id, uint64_t state, const mc_machine_envelope_t *received,
                              mc_machine_dispatch_txn_t *txn, uint64_t *fault_code) {
     ++depth;
     const size_t at = running[depth];
     const uint64_t rt = runtimes[at].word;
     ++runtimes[at].handlers;
+    const Machine *machine = machine_of(at, id);
+    REQUIRE(machine != nullptr);
+    const Machine before = *machine;
+    const bool has_token = before.described && state != 0;
+    const uint64_t token = has_token ? *reinterpret_cast<uint64_t *>(state) : 0;
     const auto leave = [&] {
         --runtimes[at].handlers;
         --depth;
@@ -483,15 +557,19 @@ mc_dispatch_result_t handler(void *, mc_machine_id_t, uint64_t, const mc_machine
     for (unsigned acts = input.below(5); acts > 0; --acts) {
         if (input.one_in(3))
             call(received);
+        else if (input.one_in(8) && runtimes[at].live)
+            call_set_state(rt, id, machine_of(at, id)->bindings == before.bindings ? state : 0);
         else
             emit(rt, received);
     }
+    REQUIRE(!has_token || (boxes[token].block == reinterpret_cast<uint64_t *>(state) && !boxes[token].dropped));
     if (input.one_in(24)) {
         leave();
         throw 7;
     }
     if (input.one_in(2))
         fill(rt, received, filled[depth], txn);
+    fill_state(at, before, state, txn);
     leave();
     const unsigned answer = input.below(12);
     *fault_code = answer;
@@ -525,9 +603,14 @@ void begin_process() {
     if (begun)
         return;
     begun = true;
+    mc_allocator allocator = MC_ALLOCATOR_INIT;
+    allocator.alloc = allocate;
+    allocator.free = deallocate;
+    REQUIRE(mc_set_allocator(&allocator) == MC_OK);
     mc_set_log_hook([](void *, int32_t, int32_t, const char *) {}, nullptr);
     for (uint64_t layout = 1; layout <= dropped_layouts; ++layout)
         mc_machine_runtime_register_payload_drop(layout, drop_box);
+    mc_machine_runtime_register_payload_drop(token_layout, drop_box);
     for (uint64_t id = 1; id <= thunk_count; ++id)
         mc_machine_runtime_register_thunk_meta_u64(id, reinterpret_cast<uint64_t>(handler), id % (states + 1));
     std::string bytes("MCHD\1\0\0\0\0\0\0\0", 12);
@@ -535,8 +618,13 @@ void begin_process() {
         for (unsigned i = 0; i < size; ++i)
             bytes += static_cast<char>(value >> (8 * i));
     };
-    for (const uint64_t count : {uint64_t{0}, uint64_t{0}, states * (kinds - 1), uint64_t{0}})
+    for (const uint64_t count : {states, uint64_t{0}, states * (kinds - 1), uint64_t{0}})
         number(count, 4);
+    for (uint64_t state = 1; state <= states; ++state) {
+        for (const uint64_t value : {state, uint64_t{0}, token_layout})
+            number(value, 8);
+        number(0, 4); // no name
+    }
     for (uint64_t state = 1; state <= states; ++state)
         for (uint64_t kind = 0; kind < kinds - 1; ++kind) // one kind has no row, and one thunk is not there
             for (const uint64_t value :
@@ -550,7 +638,7 @@ void clean_up() {
         if (runtime.live)
             mc_machine_runtime_free(runtime.word);
     for (const Box &box : boxes)
-        if (box.given && box.layout >= 1 && box.layout <= dropped_layouts)
+        if (box.given && ((box.layout >= 1 && box.layout <= dropped_layouts) || box.layout == token_layout))
             REQUIRE(box.dropped);
     REQUIRE(__mc_alloc_live_blocks() == blocks_before);
     REQUIRE(mc_machine_runtime_managed_current_u64() == 0);
@@ -568,7 +656,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     for (unsigned machines = 1 + input.below(4); machines > 0; --machines)
         call_machine(runtimes[0].word);
     for (steps = 0; steps < most_steps && !input.empty(); ++steps) {
+        lacked_memory = false;
+        fails_in = input.one_in(4) ? 1 + input.below(8) : 0;
         call(nullptr);
+        fails_in = 0;
         if (input.one_in(16))
             emit(draw_runtime(), nullptr);
         check_runtimes();
