@@ -4,6 +4,8 @@
 #include "machine/test_machine.hpp"
 #include "testing/systematic.hpp"
 
+#include <mc/sync.h>
+
 #include <algorithm>
 
 using namespace mc;
@@ -96,6 +98,9 @@ Test(MachineBridge, bad_words) {
 Test(MachineManaged, made_by_the_bootstrap_function) {
     memory.install();
     World warm; // the table of runtimes is there
+    mc_once_t once = 0; // and so is what a wait for another's bootstrap takes
+    cr_assert_eq(mc_once_create(&once), MC_OK);
+    cr_assert_eq(mc_once_call(once, [](void *) { return int32_t{0}; }, nullptr, MC_FOREVER), MC_OK);
     const uint64_t blocks = memory.blocks;
     in_bootstrap = __mc_machine_runtime_managed_bootstrap_u64;
     const uint64_t word = __mc_machine_runtime_managed_bootstrap_u64();
