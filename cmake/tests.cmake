@@ -98,7 +98,7 @@ foreach(source IN LISTS programs)
 endforeach()
 
 if(MC_TEST_FORK AND NOT MC_VALGRIND AND NOT MC_SANITIZE MATCHES "thread") # of the checkers, one has time for it
-    add_test(NAME simulated COMMAND ${CMAKE_SOURCE_DIR}/scripts/simulated ${CMAKE_BINARY_DIR} 5)
+    add_test(NAME simulated COMMAND ${CMAKE_SOURCE_DIR}/scripts/simulated ${CMAKE_BINARY_DIR} 12) # 10 and 11 have failed once
     mcrt_test_properties(simulated)
 endif()
 

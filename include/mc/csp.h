@@ -225,8 +225,9 @@ MC_API csp_reader csp_tick(int64_t ns) MC_NOEXCEPT;
 
 /* Channels whose end `side` (0 writer, 1 reader) is alive, for leak tests; channels that the library keeps for itself
  * and those of csp_chuncount do not count; timers (csp_after, csp_tick) count on the reader's side only. -1 for another side.
+ * Without MC_NOEXCEPT, because programs declare it themselves, as `int csp__internal__channel_count(int);`.
  * Blocks: never. Threads: any. Calls back: no. */
-MC_API int csp__internal__channel_count(int side) MC_NOEXCEPT;
+MC_API int csp__internal__channel_count(int side);
 
 /* --- Channels of elements ---------------------------------------------------------------------------------------- */
 

@@ -368,6 +368,6 @@ csp_reader csp_tick(int64_t ns) noexcept {
     return start_timer(mc_after(period_ns), period_ns, "csp_tick");
 }
 
-int csp__internal__channel_count(int side) noexcept {
+int csp__internal__channel_count(int side) {
     return side == 0 || side == 1 ? Channel::count(static_cast<Side>(side)) : -1;
 }

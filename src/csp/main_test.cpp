@@ -186,6 +186,7 @@ Test(Main, off_stack) {
     world.expected_lines = 1;
     spawn([&] {
         int on_fiber = 0;
+        bool looked = false;
         cr_assert_eq(csp_off_stack(&on_main), &on_main);
         cr_assert_eq(csp_off_stack(in_heap), in_heap);
         cr_assert_null(csp_off_stack(&on_fiber));
@@ -193,7 +194,10 @@ Test(Main, off_stack) {
             int mine = 0;
             cr_assert_eq(csp_off_stack(&on_fiber), &on_fiber); // another microthread's
             cr_assert_null(csp_off_stack(&mine));
+            looked = true;
         });
+        while (!looked) // in simulation it may come later, and once we have ended, on this stack
+            csp_yield();
         world.expected_lines += 2;
     });
     csp_schedule();

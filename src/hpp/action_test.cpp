@@ -95,6 +95,41 @@ Test(HppAction, moves_and_is_forgotten_when_assigned) {
     cr_assert_eq(csp::alt(none), 0);
 }
 
+// Goal: an arm of the C functions is an action, too; what it brings is cleaned up once, whether it went or not.
+Test(HppAction, may_be_an_arm_of_c) {
+    World world;
+    channel<int> ch;
+    static int cleaned;
+    cleaned = 0;
+    const auto clean = [](void *message) {
+        cleaned += *static_cast<int *>(message);
+        delete static_cast<int *>(message);
+    };
+    int got = 0;
+    csp::spawn([&, r = -ch] {
+        while (r >> got) {
+        }
+    });
+    csp::writer<int> w = ++ch;
+    action({csp_wait(w.internal_writer()), new int(3)}, clean);
+    cr_assert_eq(got, 3);
+    cr_assert_eq(cleaned, 3);
+    {
+        action first({csp_wait(w.internal_writer()), new int(10)}, clean);
+        action second({csp_wait(w.internal_writer()), new int(20)}, clean);
+        first = std::move(second);
+        cr_assert_eq(cleaned, 13);
+        cr_assert_eq(csp::alt(~csp::skip, first), -1);
+    }
+    cr_assert_eq(cleaned, 33);
+    cr_assert_eq(got, 3);
+    int mine = 5;
+    cr_assert(action({csp_wait(w.internal_writer()), &mine}, nullptr));
+    cr_assert_eq(got, 5);
+    const action::cleanup_f none = nullptr;
+    cr_assert_eq(csp::alt(action({csp_wait_dead(w.internal_writer()), nullptr}, none), action(), ~csp::skip), -3);
+}
+
 // Goal: self-assignment keeps the action.
 Test(HppAction, survives_assignment_to_itself) {
     World world;

@@ -1,6 +1,8 @@
 // What each combinator does with what passes.
 #include "hpp/test_hpp.hpp"
 
+#include <array>
+#include <functional>
 #include <list>
 #include <map>
 #include <set>
@@ -383,6 +385,75 @@ Test(HppCombinator, rpc_answers) {
     const auto text = chan::rpc_client(++calls);
     expect_text(text(12).c_str(), "12");
     expect_text(text.call(std::make_tuple(13)).c_str(), "13");
+    expect_text(text(std::make_tuple(14)).c_str(), "14");
+    channel<std::pair<std::tuple<std::string>, writer<int>>> lengths;
+    csp::spawn(chan::rpc_server(--lengths, [](const std::string &s) { return int(s.size()); }));
+    cr_assert_eq(chan::rpc_client(++lengths)("four"), 4);
+}
+
+// Goal: a combinator may be called where it is const: inside a lambda that is not mutable, by std::function.
+Test(HppCombinator, may_be_called_as_a_const_one) {
+    World world;
+    const auto run = [](auto combinator) { csp::spawn([combinator = std::move(combinator)] { combinator(); }); };
+    {
+        channel<int> a;
+        channel<int> b;
+        run(chan::buffer(--a, ++b, 2));
+        +a << 1;
+    }
+    channel<int> source;
+    channel<int> mapped;
+    channel<int> even;
+    channel<int> side;
+    run(chan::count(++source, 0, 4));
+    run(chan::map(--source, ++mapped, [](int n) { return n + 1; }));
+    run(chan::where(--mapped, ++even, [](int n) { return n % 2 == 0; }));
+    channel<int> out;
+    run(chan::tee(--even, ++out, ++side));
+    Ints copies;
+    run(chan::sink(--side, [&](int n) { copies.push_back(n); }));
+    expect(--out, {2, 4});
+    expect(copies, {2, 4});
+    channel<int> streamed;
+    run(csp::spawn_count(0, 2).stream_to(++streamed));
+    expect(--streamed, {0, 1});
+    const auto discard = [&run](auto make) {
+        channel<int> end;
+        run(make(++end));
+        --end;
+    };
+    discard([](writer<int> w) { return chan::count_forever(std::move(w), 1); });
+    discard([](writer<int> w) { return chan::cycle(Ints{1}, std::move(w)); });
+    discard([](writer<int> w) { return chan::chain(std::vector<reader<int>>(), std::move(w)); });
+    discard([](writer<int> w) { return chan::mute(std::move(w)); });
+    discard([](writer<int> w) { return chan::latch(csp::spawn_mute<int>(), std::move(w)); });
+    discard([](writer<int> w) { return chan::killswitch(csp::spawn_mute<int>(), std::move(w), reader<>::dead()); });
+    discard([](writer<int> w) { return chan::quantize(csp::spawn_mute<int>(), 3, std::move(w)); });
+    discard([](writer<int> w) { return chan::quantize(csp::spawn_mute<int>(), csp::spawn_mute<int>(), std::move(w)); });
+    run(chan::deaf(reader<int>::dead()));
+    run(chan::blackhole(reader<int>::dead()));
+    run(chan::fanout(reader<writer<int>>::dead(), writer<writer<int>>::dead()));
+    run(chan::rpc_server(reader<std::tuple<int>>::dead(), writer<int>::dead(), [](int n) { return n; }));
+    run(chan::rpc_server(reader<std::pair<std::tuple<int>, writer<int>>>::dead(), [](int n) { return n; }));
+    reader<int> r;
+    const std::function<void()> erased = chan::enumerate(Ints{7}, ++r);
+    csp::spawn(std::cref(erased));
+    cr_assert_eq(r.read(), 7);
+}
+
+// Goal: messages' types may be named first.
+Test(HppCombinator, takes_the_type_of_messages_first) {
+    World world;
+    const std::array<short, 2> numbers = {1, 2};
+    reader<int> r;
+    csp::spawn(chan::enumerate<int>(numbers, ++r));
+    expect(r, {1, 2});
+    reader<int> again;
+    csp::spawn(chan::cycle<int>(numbers, ++again));
+    cr_assert_eq(again.read(), 1);
+    reader<int> chained;
+    csp::spawn(chan::chain<int>(std::vector<reader<int>>{csp::spawn_count(0, 2)}, ++chained));
+    expect(chained, {0, 1});
 }
 
 // Goal: a chain of combinators is a program.

@@ -129,6 +129,40 @@ Test(HppEndpoint, iterates) {
     cr_assert_eq(sum, 3);
 }
 
+// Goal: a close ends the channel for all copies of the writer; what is buffered still comes.
+Test(HppEndpoint, writers_close_for_all_copies) {
+    World world;
+    channel<int> ch;
+    const writer<int> copy = +ch;
+    bool told = false;
+    csp::spawn([&, r = -ch] {
+        int n = 0;
+        told = !(r >> n);
+    });
+    cr_assert((+ch).close());
+    csp_schedule();
+    cr_assert(told);
+    cr_assert_not(copy.close());
+    cr_assert_not(bool(copy << 1));
+    cr_assert_not(writer<int>().close());
+    auto buffered = csp::make_buffered<int>(2);
+    +buffered << 4;
+    cr_assert((+buffered).close());
+    const auto got = all(-buffered);
+    cr_assert_eq(got.size(), 1U);
+    cr_assert_eq(got[0], 4);
+}
+
+// Goal: iterators can be made of the reader itself.
+Test(HppEndpoint, iterators_are_made_of_readers) {
+    World world;
+    const auto r = produce<int>({1, 2});
+    int sum = 0;
+    for (reader<int>::iterator at(r), end; at != end; ++at)
+        sum += *at;
+    cr_assert_eq(sum, 3);
+}
+
 // Goal: leaving an iteration leaves the rest with the sender.
 Test(HppEndpoint, iteration_may_be_left) {
     World world;

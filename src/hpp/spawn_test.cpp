@@ -90,7 +90,7 @@ Test(HppSpawn, unjoined_exceptions_go_to_the_global_handler) {
     cr_assert_eq(csp__internal__channel_count(1), 0);
     csp::spawn([] { throw Boom("one"); });
     csp_schedule();
-    const auto former = csp::global_exception_handler;
+    const writer<std::exception_ptr> former = csp::global_exception_handler;
     csp::global_exception_handler = collect(second);
     cr_assert_eq(csp__internal__channel_count(1), 0);
     csp::spawn([] { throw Boom("two"); });
@@ -240,6 +240,106 @@ Test(HppSpawn, what_it_held_is_gone_before_its_exception_is_told) {
     auto ended = start(++ch);
     cr_assert_eq(all(--ch).size(), 1U);
     expect_text(thrown<Boom>([&] { csp::join(std::move(ended)); }), "after one");
+}
+
+// Goal: the global handler is a writer, for whatever takes one; only that its channels are not counted.
+Test(HppSpawn, the_handler_goes_wherever_writers_go) {
+    World world;
+    static_assert(std::is_same_v<decltype(csp::global_exception_handler), writer<std::exception_ptr>>);
+    const auto expect_counts = [](int writers, int readers) {
+        cr_assert_eq(csp__internal__channel_count(0), writers);
+        cr_assert_eq(csp__internal__channel_count(1), readers);
+    };
+    writer<std::exception_ptr> w;
+    reader<std::exception_ptr> r = --w;
+    expect_counts(1, 1);
+    std::swap(csp::global_exception_handler, w);
+    cr_assert_not(bool(w));
+    expect_counts(0, 0);
+    csp::spawn([] { throw Boom("swapped in"); });
+    expect_text(thrown<Boom>([&] { std::rethrow_exception(r.read()); }), "swapped in");
+    std::swap(w, csp::global_exception_handler);
+    cr_assert_not(bool(csp::global_exception_handler));
+    using std::swap;
+    swap(csp::global_exception_handler, w);
+    swap(csp::global_exception_handler, csp::global_exception_handler);
+    cr_assert(bool(csp::global_exception_handler));
+    w.swap(csp::global_exception_handler);
+    csp::global_exception_handler.swap(w);
+    cr_assert(w == writer<std::exception_ptr>());
+    csp::spawn([] { throw Boom("and again"); });
+    expect_text(thrown<Boom>([&] { std::rethrow_exception(r.read()); }), "and again");
+
+    writer<std::exception_ptr> saved = std::exchange(csp::global_exception_handler, writer<std::exception_ptr>());
+    cr_assert(saved.internal_writer() != nullptr);
+    csp::make_channel(csp::global_exception_handler, r);
+    saved = std::move(csp::global_exception_handler);
+    cr_assert_not(bool(csp::global_exception_handler)); // NOLINT(bugprone-use-after-move): it is as any other
+    writer<std::exception_ptr> &handler = csp::global_exception_handler;
+    handler = saved;
+    handler = static_cast<const writer<std::exception_ptr> &>(handler);
+    saved = {};
+    csp::spawn([] { throw Boom("by reference"); });
+    expect_text(thrown<Boom>([&] { std::rethrow_exception(r.read()); }), "by reference");
+    handler.close();
+    cr_assert_not(bool(r >> nullptr));
+    csp::global_exception_handler = ++channel<std::exception_ptr>();
+    csp_schedule(); // the microthreads end
+    expect_counts(0, 0);
+    handler = {};
+}
+
+// Goal: it may be swapped by one thread while microthreads of others use it: each exception is told once, to one of both.
+Test(HppSpawn, the_handler_is_swapped_while_it_is_used) {
+    World world;
+    cr_assert(csp::init_runtime(3));
+    const int throwers = 200 * mc::testing::scale();
+    mc::sync::atomic<int32_t> told{0};
+    const auto listener = [&] {
+        return csp::spawn_consumer<std::exception_ptr>([&told](const reader<std::exception_ptr> &r) {
+            for (const auto &exception : r) {
+                cr_assert(exception != nullptr);
+                told.fetch_add(1, mc::sync::relaxed);
+            }
+        });
+    };
+    csp::global_exception_handler = listener();
+    writer<std::exception_ptr> other = listener();
+    for (int i = 0; i < throwers; ++i) {
+        csp::spawn([i] {
+            if (i % 2 == 0)
+                csp_yield();
+            throw Boom("somewhere");
+        });
+        std::swap(csp::global_exception_handler, other);
+    }
+    while (told.load(mc::sync::acquire) < throwers)
+        csp::sleep(std::chrono::milliseconds(1));
+    csp::global_exception_handler = {};
+    other = {};
+    csp::schedule();
+    cr_assert_eq(told.load(mc::sync::acquire), throwers);
+    csp::shutdown_runtime();
+}
+
+// Goal: a callable may insist on variables for its ends, or take them by value.
+Test(HppSpawn, gives_callables_their_ends_as_they_want_them) {
+    World world;
+    int got = 0;
+    const auto consumer = csp::spawn_consumer<int>([&got](auto &r) { got = r.read(); });
+    consumer << 3;
+    cr_assert_eq(got, 3);
+    cr_assert_eq(csp::spawn_producer<int>([](auto &w) { w << 4; }).read(), 4);
+    cr_assert_eq(csp::spawn_producer<int>([](writer<int> w) { w << 5; }).read(), 5); // NOLINT
+    auto twice = csp::spawn_filter<int>([](auto &r, auto &w) { w << 2 * r.read(); });
+    +twice << 6;
+    cr_assert_eq((-twice).read(), 12);
+    for (const int n : csp::spawn_range<int>([](auto &w) { w << 7; }))
+        cr_assert_eq(n, 7);
+    const csp::range<int> made(csp::spawn_producer<int>([](auto &&w) { w << 8; }), reader<std::exception_ptr>());
+    const csp::range<int>::iterator first(&made);
+    cr_assert_eq(*first, 8);
+    twice.release();
 }
 
 // Goal: the global handler gets a channel as any empty writer does; iteration does not take a cancelled wait for the end.

@@ -39,6 +39,42 @@ Test(HppTimer, after_delivers_once) {
     cr_assert_eq(csp::alt(-ch >> n, csp::after(1h) >> when), 1);
 }
 
+// Goal: who does not ask when it was reads a poke, or takes it for a reader of pokes.
+Test(HppTimer, may_only_say_that_it_is_time) {
+    World world;
+    const csp::clock::time_point before = csp::clock::now();
+    auto timeout = csp::after(2ms);
+    cr_assert(timeout >> csp::poke);
+    cr_assert_geq((csp::clock::now() - before).count(), csp::clock::duration(2ms).count());
+    timeout = csp::after(1h);
+    timeout = {};
+    channel<int> ch;
+    int n = 0;
+    cr_assert_eq(csp::alt(-ch >> n, csp::after(1ms) >> csp::poke), 2);
+    const reader<> pokes = csp::after(1ms);
+    struct {
+        csp::poke_t poke;
+        unsigned char behind[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+    } room;
+    cr_assert(pokes >> room.poke); // the time that comes is not written anywhere
+    cr_assert_eq(room.behind[0], 1);
+    cr_assert_eq(room.behind[7], 8);
+    cr_assert_not(bool(pokes >> csp::poke));
+    reader<> beat = csp::tick(1ms);
+    (void)beat.read();
+    for (const auto &poked : beat) {
+        (void)poked;
+        break;
+    }
+    channel<> cut;
+    csp::spawn(chan::killswitch(std::move(beat), ++cut, csp::after(20ms))); // its writer goes with the time
+    cr_assert(-cut >> csp::poke);
+    const reader<csp::time_point> when = csp::after(0ms);
+    csp::clock::time_point at;
+    cr_assert(when >> at);
+    csp::sleep_until(csp::clock::now() + 1ms);
+}
+
 // Goal: tick delivers again and again, at its beat.
 Test(HppTimer, tick_delivers_at_its_beat) {
     World world;

@@ -217,7 +217,17 @@ struct action_access;
 
 class action {
 public:
+    using cleanup_f = void (*)(void *);
+
     action() noexcept = default;
+    // Of an arm of mc/csp.h, whose message is as for C callers; cleanup(message) when the action is destroyed, unless it is null.
+    action(csp_chanop arm, cleanup_f cleanup) noexcept : action(arm.waiter) {
+        target_ = arm.message;
+        if (cleanup != nullptr) {
+            place_ = place::foreign;
+            std::memcpy(room_, &cleanup, sizeof cleanup);
+        }
+    }
 
     // Not noexcept: a message's move constructor may throw. The other action is whole then.
     action(action &&other) { // NOLINT(performance-noexcept-move-constructor)
@@ -257,7 +267,7 @@ public:
 private:
     friend struct detail::action_access;
 
-    enum class place : uint8_t { elsewhere, inside, heap };
+    enum class place : uint8_t { elsewhere, inside, heap, foreign }; // foreign: elsewhere, with its cleanup in the room
 
     static constexpr std::size_t room_bytes = 64;
 
@@ -287,7 +297,7 @@ private:
     void take(action &other) {
         if (other.place_ == place::inside && other.owned_ != nullptr)
             other.owned_->move(other.room_, room_);
-        else if (other.place_ == place::inside)
+        else if (other.place_ == place::inside || other.place_ == place::foreign)
             std::memcpy(room_, other.room_, room_bytes);
         waiter_ = std::exchange(other.waiter_, nullptr);
         target_ = other.target_;
@@ -304,6 +314,11 @@ private:
     void drop() noexcept {
         if (place_ != place::elsewhere && owned_ != nullptr)
             owned_->destroy(object(), place_ == place::heap);
+        if (place_ == place::foreign) {
+            cleanup_f cleanup = nullptr;
+            std::memcpy(&cleanup, room_, sizeof cleanup);
+            cleanup(target_);
+        }
         waiter_ = nullptr;
         owned_ = nullptr;
         active_ = false;
@@ -375,6 +390,8 @@ struct action_access {
     }
     template <class T> static action receive_into(csp_reader reader, T *object) noexcept {
         action made(csp_wait(reader));
+        if constexpr (is_plain<T> && std::is_empty_v<T>)
+            object = nullptr; // there is nothing to copy, also when others send something by this channel
         made.target_ = made.party_.object = object;
         made.tagged_ = object != nullptr && !is_plain<T>;
         return made;

@@ -12,12 +12,12 @@ namespace chan {
 
 // Receives the messages of r and discards them.
 template <class T> auto blackhole(reader<T> r) {
-    return [r = std::move(r)]() mutable {
+    return detail::once([r = std::move(r)]() mutable {
         csp_descr("blackhole");
         const reader<T> in = std::move(r);
         while (in >> nullptr) {
         }
-    };
+    });
 }
 
 } // namespace chan

@@ -15,7 +15,7 @@ namespace chan {
 
 // Holds up to `capacity` messages (0 counts as 1) between r and w. When r has closed, w still gets all that it holds.
 template <class T> auto buffer(reader<T> r, writer<T> w, std::size_t capacity = detail::RingBuffer<T>::npos) {
-    return [r = std::move(r), w = std::move(w), capacity]() mutable {
+    return detail::once([r = std::move(r), w = std::move(w), capacity]() mutable {
         csp_descr("buffer");
         const reader<T> in = std::move(r);
         const writer<T> out = std::move(w);
@@ -39,7 +39,7 @@ template <class T> auto buffer(reader<T> r, writer<T> w, std::size_t capacity = 
         }
         while (!held.empty() && out << std::ref(held.front()))
             held.pop();
-    };
+    });
 }
 
 } // namespace chan

@@ -16,9 +16,9 @@ namespace csp {
 namespace chan {
 
 // w gets all messages of the first reader, then those of the second, and so on.
-template <class R, class T, class = decltype(std::begin(std::declval<R &>())->read())>
+template <class T, class R, class = decltype(std::begin(std::declval<R &>())->read())>
 auto chain(R readers, writer<T> w) {
-    return [readers = std::move(readers), w = std::move(w)]() mutable {
+    return detail::once([readers = std::move(readers), w = std::move(w)]() mutable {
         csp_descr("chain");
         R sources = std::move(readers);
         const writer<T> out = std::move(w);
@@ -33,7 +33,7 @@ auto chain(R readers, writer<T> w) {
             if (which != -2) // anything but the end of this one
                 return;
         }
-    };
+    });
 }
 template <class T> auto chain(std::initializer_list<reader<T>> readers, writer<detail::same<T>> w) {
     return chain(std::vector<reader<T>>(readers), std::move(w));

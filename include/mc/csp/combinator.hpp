@@ -1,8 +1,8 @@
 // mc/csp/combinator.hpp: what the combinators share. C++17.
 //
 // A combinator, csp::chan::X(ends..., how), is a callable that moves messages between its ends until one of them closes; it can
-// be called once, and closes its ends when it returns. csp::spawn_X runs it in a microthread: given the reader it returns a new
-// reader behind it, given the writer a new writer before it, given neither a channel around it.
+// be called once, also as a const one, and closes its ends when it returns. csp::spawn_X runs it in a microthread: given the
+// reader it returns a new reader behind it, given the writer a new writer before it, given neither a channel around it.
 //
 // All of them: stop when either side has closed; let out what their callables throw, which is then the microthread's exception
 // (mc/csp/spawn.hpp); deliver every message that they have accepted, unless the other side has closed meanwhile. Messages are

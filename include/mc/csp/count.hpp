@@ -68,7 +68,7 @@ namespace chan {
 // what the step went past stop. Nothing, when start is not before stop; a step of 0 repeats start for ever.
 template <class T>
 auto count(writer<T> w, detail::same<T> start, detail::same<T> stop, detail::same<T> step = 1, bool cyclic = false) {
-    return [w = std::move(w), start, stop, step, cyclic]() mutable {
+    return detail::once([w = std::move(w), start, stop, step, cyclic]() mutable {
         csp_descr("count");
         const writer<T> out = std::move(w);
         detail::counter<T> number(start, stop, step);
@@ -76,13 +76,13 @@ auto count(writer<T> w, detail::same<T> start, detail::same<T> stop, detail::sam
             return;
         while (out << *number && number.advance(cyclic)) {
         }
-    };
+    });
 }
 
 // The same without an end. Integers wrap around.
 template <class T> auto count_forever(writer<T> w, detail::same<T> start, detail::same<T> step = 1) {
     static_assert(!std::is_same_v<T, bool>, "bool does not count");
-    return [w = std::move(w), start, step]() mutable {
+    return detail::once([w = std::move(w), start, step]() mutable {
         csp_descr("count_forever");
         const writer<T> out = std::move(w);
         for (T number = start; out << number;) {
@@ -91,7 +91,7 @@ template <class T> auto count_forever(writer<T> w, detail::same<T> start, detail
             else
                 number += step;
         }
-    };
+    });
 }
 
 } // namespace chan

@@ -12,11 +12,11 @@ namespace chan {
 
 // Holds r, and receives nothing, until its writer is gone.
 template <class T> auto deaf(reader<T> r) {
-    return [r = std::move(r)]() mutable {
+    return detail::once([r = std::move(r)]() mutable {
         csp_descr("deaf");
         const reader<T> in = std::move(r);
         (void)prialt(~in);
-    };
+    });
 }
 
 } // namespace chan

@@ -16,9 +16,11 @@
 #include <mc/csp/action.hpp>
 
 #include <cstddef>
+#include <exception>
 #include <functional>
 #include <iterator>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -30,6 +32,16 @@ template <class T = poke_t> class reader;
 template <class T = poke_t> class channel;
 
 namespace detail {
+
+// A callable that may be called once, also as a const one: in a lambda that is not mutable, say.
+template <class F> class once {
+public:
+    explicit once(F f) : f_(std::move(f)) {}
+    void operator()() const { f_(); }
+
+private:
+    mutable F f_;
+};
 
 // A reference to an end of a channel, or none.
 template <class Handle, Handle (*add_reference)(Handle), void (*release)(Handle)> class counted {
@@ -43,10 +55,68 @@ public:
         std::swap(handle_, other.handle_);
         return *this;
     }
+    void swap(counted &other) noexcept { std::swap(handle_, other.handle_); }
     Handle get() const noexcept { return handle_; }
 
 private:
     Handle handle_ = nullptr;
+};
+
+struct shared_t {};
+
+// The same for the writer of exceptions. One of them, global_exception_handler, is for all threads at once, and its channels are
+// not counted by csp__internal__channel_count. It is what it was before or after an exchange, and empty only when it is told so:
+// an exception between the two moves of a swap would end the program.
+class exchangeable {
+public:
+    constexpr exchangeable() noexcept = default;
+    constexpr explicit exchangeable(shared_t) noexcept : shared_(true) {}
+    explicit exchangeable(csp_writer handle) noexcept : handle_(handle) {}
+    exchangeable(const exchangeable &other) noexcept : handle_(other.reference()) {}
+    exchangeable(exchangeable &&other) noexcept : handle_(other.exchange(nullptr)) {}
+    ~exchangeable() { csp_writer_release(handle_); }
+    exchangeable &operator=(exchangeable other) noexcept {
+        swap(other);
+        return *this;
+    }
+    void swap(exchangeable &other) noexcept {
+        if (this == &other) // so they are not both shared
+            return;
+        if (other.shared_)
+            handle_ = other.exchange(handle_);
+        else
+            other.handle_ = exchange(other.handle_);
+    }
+    csp_writer get() const noexcept { // of the shared one: until somebody exchanges it
+        const auto guard = lock();
+        return handle_;
+    }
+
+private:
+    static inline std::mutex mutex_;
+    csp_writer handle_ = nullptr; // guarded by mutex_, when shared
+    bool shared_ = false;         // immutable
+
+    std::unique_lock<std::mutex> lock() const noexcept {
+        return shared_ ? std::unique_lock<std::mutex>(mutex_) : std::unique_lock<std::mutex>();
+    }
+    csp_writer reference() const noexcept {
+        const auto guard = lock();
+        return csp_writer_addref(handle_);
+    }
+    csp_writer exchange(csp_writer handle) noexcept {
+        if (shared_)
+            csp_chuncount(handle);
+        const auto guard = lock();
+        return std::exchange(handle_, handle);
+    }
+};
+
+template <class T> struct writer_handle {
+    using type = counted<csp_writer, csp_writer_addref, csp_writer_release>;
+};
+template <> struct writer_handle<std::exception_ptr> {
+    using type = exchangeable;
 };
 
 #if defined(__GNUC__) && !defined(__clang__)
@@ -86,7 +156,7 @@ public:
         reset();
         int result = 0;
         if constexpr (is_plain<T>) {
-            result = csp_recv(from, room());
+            result = csp_recv(from, std::is_empty_v<T> ? nullptr : room());
             full_ = result > 0;
         } else {
             party receiving;
@@ -169,7 +239,7 @@ private:
 template <class T> class read_source {
 public:
     read_source() = default;
-    explicit read_source(reader<T> from) : from_(std::move(from)) {}
+    read_source(reader<T> from) : from_(std::move(from)) {} // NOLINT: an iterator is made of one
     explicit operator bool() const noexcept { return bool(from_); }
     csp_reader internal_reader() const noexcept { return from_.internal_reader(); }
     void ended() const noexcept {}
@@ -195,12 +265,16 @@ public:
     static writer dead();
 
     writer() noexcept = default;
-    void swap(writer &other) noexcept { std::swap(handle_, other.handle_); }
+    constexpr explicit writer(detail::shared_t shared) noexcept : handle_(shared) {} // global_exception_handler
+    void swap(writer &other) noexcept { handle_.swap(other.handle_); }
     friend void swap(writer &a, writer &b) noexcept { a.swap(b); }
 
     friend bool operator==(const writer &a, const writer &b) noexcept { return a.handle_.get() == b.handle_.get(); }
     friend bool operator!=(const writer &a, const writer &b) noexcept { return !(a == b); }
     explicit operator bool() const noexcept { return handle_.get() != nullptr; }
+
+    // Closes the end for all who hold it, as if every copy were gone; readers still get what is buffered. True: it was open.
+    bool close() const noexcept { return csp_writer_close(handle_.get()) > 0; }
 
     // For logs and reports: 31 bytes of it are kept.
     void descr(const char *text) const noexcept { csp_chdescr(handle_.get(), text); }
@@ -220,7 +294,7 @@ public:
 private:
     explicit writer(csp_writer handle) noexcept : handle_(handle) {}
 
-    detail::counted<csp_writer, csp_writer_addref, csp_writer_release> handle_;
+    typename detail::writer_handle<T>::type handle_;
 };
 
 template <class T> class reader {
@@ -236,7 +310,7 @@ public:
     static reader dead();
 
     reader() noexcept = default;
-    void swap(reader &other) noexcept { std::swap(handle_, other.handle_); }
+    void swap(reader &other) noexcept { handle_.swap(other.handle_); }
     friend void swap(reader &a, reader &b) noexcept { a.swap(b); }
 
     friend bool operator==(const reader &a, const reader &b) noexcept { return a.handle_.get() == b.handle_.get(); }
@@ -286,7 +360,7 @@ public:
 
     // What forwards everything to out until either side closes. A message that was taken when out closes is gone.
     template <class U> auto stream_to(writer<U> out) const {
-        return [in = *this, out = std::move(out)]() mutable {
+        return detail::once([in = *this, out = std::move(out)]() mutable {
             const reader source = std::move(in);
             const writer<U> sink = std::move(out);
             detail::cell<T> message;
@@ -303,7 +377,7 @@ public:
                 }
                 message.reset();
             }
-        };
+        });
     }
 
     using iterator = detail::message_iterator<T, detail::read_source<T>>;
@@ -399,6 +473,11 @@ template <class T> channel<T> make_buffered(uint32_t capacity) {
 // A reader whose writer is dead: with ~skip as its last action, a prialt does not wait.
 inline const reader<> skip = reader<>::adopt(csp_skip());
 
+// Where the exceptions go that nobody joins for (mc/csp/spawn.hpp); empty at first. Any thread may assign to it, and swap it, while
+// others use it; what is done with its present channel (an action, descr, close) is for a handler that is not replaced meanwhile.
+// Its channels are not counted by csp__internal__channel_count.
+inline writer<std::exception_ptr> global_exception_handler{detail::shared_t{}};
+
 struct ClientSide {};
 struct ServerSide {};
 
@@ -419,5 +498,10 @@ template <class Side, class T = poke_t> using incoming = typename detail::endpoi
 template <class Side, class T = poke_t> using outgoing = typename detail::endpoints<Side, T>::outgoing;
 
 } // namespace csp
+
+// Two moves would leave the handler empty between them.
+template <> inline void std::swap(csp::writer<std::exception_ptr> &a, csp::writer<std::exception_ptr> &b) noexcept {
+    a.swap(b);
+}
 
 #endif // MC_CSP_ENDPOINT_HPP

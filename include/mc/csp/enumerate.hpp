@@ -30,9 +30,9 @@ template <class C> auto kept(C &&c) {
 namespace chan {
 
 // w gets a copy of each element of c; with cyclic, from the start again and again, unless c is empty.
-template <class C, class T> auto enumerate(C &&c, writer<T> w, bool cyclic = false) {
+template <class T, class C> auto enumerate(C &&c, writer<T> w, bool cyclic = false) {
     static_assert(std::is_copy_constructible_v<T>, "enumerate copies its messages");
-    return [c = detail::kept(std::forward<C>(c)), w = std::move(w), cyclic]() mutable {
+    return detail::once([c = detail::kept(std::forward<C>(c)), w = std::move(w), cyclic]() mutable {
         csp_descr("enumerate");
         const writer<T> out = std::move(w);
         do {
@@ -40,13 +40,13 @@ template <class C, class T> auto enumerate(C &&c, writer<T> w, bool cyclic = fal
                 if (!(out << static_cast<T>(element)))
                     return;
         } while (cyclic && std::begin(c) != std::end(c));
-    };
+    });
 }
 template <class T> auto enumerate(std::initializer_list<detail::same<T>> c, writer<T> w, bool cyclic = false) {
     return enumerate(std::vector<T>(c), std::move(w), cyclic);
 }
 
-template <class C, class T> auto cycle(C &&c, writer<T> w) { return enumerate(std::forward<C>(c), std::move(w), true); }
+template <class T, class C> auto cycle(C &&c, writer<T> w) { return enumerate(std::forward<C>(c), std::move(w), true); }
 template <class T> auto cycle(std::initializer_list<detail::same<T>> c, writer<T> w) {
     return enumerate(std::vector<T>(c), std::move(w), true);
 }

@@ -21,7 +21,7 @@ namespace chan {
 // It ends when inputs has closed and nobody holds an input, and when outputs has closed and no output is left.
 template <class T> auto fanout(reader<writer<T>> outputs, writer<writer<T>> inputs) {
     static_assert(std::is_copy_constructible_v<T>, "fanout copies its messages");
-    return [outputs = std::move(outputs), inputs = std::move(inputs)]() mutable {
+    return detail::once([outputs = std::move(outputs), inputs = std::move(inputs)]() mutable {
         csp_descr("fanout");
         const reader<writer<T>> joining = std::move(outputs);
         const writer<writer<T>> offers = std::move(inputs);
@@ -75,7 +75,7 @@ template <class T> auto fanout(reader<writer<T>> outputs, writer<writer<T>> inpu
                 }
             }
         }
-    };
+    });
 }
 
 } // namespace chan

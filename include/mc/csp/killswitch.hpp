@@ -13,7 +13,7 @@ namespace chan {
 
 // w gets the messages of r until the writer of keepalive is gone, which comes before any message. Nothing is read from it.
 template <class T> auto killswitch(reader<T> r, writer<T> w, reader<> keepalive) {
-    return [r = std::move(r), w = std::move(w), keepalive = std::move(keepalive)]() mutable {
+    return detail::once([r = std::move(r), w = std::move(w), keepalive = std::move(keepalive)]() mutable {
         csp_descr("killswitch");
         const reader<T> in = std::move(r);
         const writer<T> out = std::move(w);
@@ -25,7 +25,7 @@ template <class T> auto killswitch(reader<T> r, writer<T> w, reader<> keepalive)
             if (prialt(~alive, out << std::ref(*message)) <= 0)
                 return;
         }
-    };
+    });
 }
 
 } // namespace chan

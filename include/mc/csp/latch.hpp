@@ -15,7 +15,7 @@ namespace chan {
 // w gets the newest message of r, as often as it asks, from the first one on; also after r has closed.
 template <class T> auto latch(reader<T> r, writer<T> w) {
     static_assert(std::is_copy_constructible_v<T>, "latch copies its messages");
-    return [r = std::move(r), w = std::move(w)]() mutable {
+    return detail::once([r = std::move(r), w = std::move(w)]() mutable {
         csp_descr("latch");
         reader<T> in = std::move(r);
         const writer<T> out = std::move(w);
@@ -43,7 +43,7 @@ template <class T> auto latch(reader<T> r, writer<T> w) {
                 return;
             }
         }
-    };
+    });
 }
 
 } // namespace chan

@@ -13,14 +13,14 @@ namespace chan {
 
 // w gets f(message) for each message of r.
 template <class A, class B, class F> auto map(reader<A> r, writer<B> w, F &&f) {
-    return [r = std::move(r), w = std::move(w), f = std::decay_t<F>(std::forward<F>(f))]() mutable {
+    return detail::once([r = std::move(r), w = std::move(w), f = std::decay_t<F>(std::forward<F>(f))]() mutable {
         csp_descr("map");
         const reader<A> in = std::move(r);
         const writer<B> out = std::move(w);
         for (detail::cell<A> message; detail::next(in, out, message);)
             if (!(out << static_cast<B>(detail::apply_to(f, *message))))
                 return;
-    };
+    });
 }
 
 } // namespace chan

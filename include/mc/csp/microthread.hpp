@@ -6,4 +6,9 @@
 #include <mc/csp/endpoint.hpp>
 #include <mc/csp/spawn.hpp>
 
+// Programs written for this header get these from it.
+#include <cassert>
+#include <initializer_list>
+#include <tuple>
+
 #endif // MC_CSP_MICROTHREAD_HPP

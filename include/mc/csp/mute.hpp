@@ -12,11 +12,11 @@ namespace chan {
 
 // Holds w, and sends nothing, until its reader is gone.
 template <class T> auto mute(writer<T> w) {
-    return [w = std::move(w)]() mutable {
+    return detail::once([w = std::move(w)]() mutable {
         csp_descr("mute");
         const writer<T> out = std::move(w);
         (void)prialt(~out);
-    };
+    });
 }
 
 } // namespace chan

@@ -40,46 +40,48 @@ namespace chan {
 // gets what was not sent, also when that is 0. Throws std::overflow_error when a sum of integers does not fit into T, and
 // std::invalid_argument for a portion below 0.
 template <class T> auto quantize(reader<T> r, reader<T> quanta, writer<T> w, writer<T> residue = writer<T>::dead()) {
-    return [r = std::move(r), quanta = std::move(quanta), w = std::move(w), residue = std::move(residue)]() mutable {
-        csp_descr("quantize");
-        const reader<T> in = std::move(r);
-        const reader<T> sizes = std::move(quanta);
-        const writer<T> out = std::move(w);
-        const writer<T> rest = std::move(residue);
-        T sum{};
-        bool going = true;
-        for (detail::cell<T> size; going && detail::next(sizes, out, size);) {
-            detail::cell<T> more;
-            if (*size < T{})
-                throw std::invalid_argument("quantize: a portion is below 0");
-            while (going && sum < *size) {
-                going = detail::next(in, out, more);
-                if (going)
-                    detail::add(sum, *more);
+    return detail::once(
+        [r = std::move(r), quanta = std::move(quanta), w = std::move(w), residue = std::move(residue)]() mutable {
+            csp_descr("quantize");
+            const reader<T> in = std::move(r);
+            const reader<T> sizes = std::move(quanta);
+            const writer<T> out = std::move(w);
+            const writer<T> rest = std::move(residue);
+            T sum{};
+            bool going = true;
+            for (detail::cell<T> size; going && detail::next(sizes, out, size);) {
+                detail::cell<T> more;
+                if (*size < T{})
+                    throw std::invalid_argument("quantize: a portion is below 0");
+                while (going && sum < *size) {
+                    going = detail::next(in, out, more);
+                    if (going)
+                        detail::add(sum, *more);
+                }
+                going = going && out << *size && detail::subtract(sum, *size);
             }
-            going = going && out << *size && detail::subtract(sum, *size);
-        }
-        rest << sum;
-    };
+            rest << sum;
+        });
 }
 template <class T>
 auto quantize(reader<T> r, detail::same<T> quantum, writer<T> w, writer<T> residue = writer<T>::dead()) {
     if (!(T{} < quantum))
         throw std::invalid_argument("quantize: the quantum must be above 0");
-    return [r = std::move(r), quantum = std::move(quantum), w = std::move(w), residue = std::move(residue)]() mutable {
-        csp_descr("quantize");
-        const reader<T> in = std::move(r);
-        const writer<T> out = std::move(w);
-        const writer<T> rest = std::move(residue);
-        T sum{};
-        bool going = true;
-        for (detail::cell<T> more; going && detail::next(in, out, more);) {
-            detail::add(sum, *more);
-            while (going && quantum <= sum)
-                going = out << quantum && detail::subtract(sum, quantum);
-        }
-        rest << sum;
-    };
+    return detail::once(
+        [r = std::move(r), quantum = std::move(quantum), w = std::move(w), residue = std::move(residue)]() mutable {
+            csp_descr("quantize");
+            const reader<T> in = std::move(r);
+            const writer<T> out = std::move(w);
+            const writer<T> rest = std::move(residue);
+            T sum{};
+            bool going = true;
+            for (detail::cell<T> more; going && detail::next(in, out, more);) {
+                detail::add(sum, *more);
+                while (going && quantum <= sum)
+                    going = out << quantum && detail::subtract(sum, quantum);
+            }
+            rest << sum;
+        });
 }
 
 } // namespace chan

@@ -21,7 +21,7 @@ public:
     static constexpr std::size_t npos = static_cast<std::size_t>(-1);
 
     // npos: no bound. A bound of 0 is full from the start.
-    explicit RingBuffer(std::size_t capacity = npos) noexcept : capacity_(capacity) {}
+    RingBuffer(std::size_t capacity = npos) noexcept : capacity_(capacity) {} // NOLINT(google-explicit-constructor)
     ~RingBuffer() {
         clear();
         deallocate(slots_, size_);
@@ -109,6 +109,8 @@ public:
         using reference = T &;
 
         iterator() = default;
+        iterator(const RingBuffer *buffer, std::size_t index)
+            : buffer_(buffer), index_(static_cast<difference_type>(index)) {}
         reference operator*() const { return (*buffer_)[static_cast<std::size_t>(index_)]; }
         pointer operator->() const { return std::addressof(**this); }
         reference operator[](difference_type n) const { return *(*this + n); }
@@ -141,9 +143,6 @@ public:
         friend bool operator>=(const iterator &a, const iterator &b) { return a.index_ >= b.index_; }
 
     private:
-        friend class RingBuffer;
-        iterator(const RingBuffer *buffer, std::size_t index)
-            : buffer_(buffer), index_(static_cast<difference_type>(index)) {}
         const RingBuffer *buffer_ = nullptr;
         difference_type index_ = 0;
     };

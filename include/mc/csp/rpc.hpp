@@ -58,6 +58,11 @@ public:
     Reply operator()(Arguments... arguments) const {
         return call(arguments_type(std::forward<Arguments>(arguments)...));
     }
+    // All arguments as one tuple. A template: what only converts to a tuple is an argument.
+    template <class A, std::enable_if_t<std::is_same_v<std::decay_t<A>, arguments_type>, int> = 0>
+    Reply operator()(A &&arguments) const {
+        return call(std::forward<A>(arguments));
+    }
     Reply call(arguments_type arguments) const {
         reader<Reply> reply;
         std::pair<arguments_type, writer<Reply>> request(std::move(arguments), ++reply);
@@ -86,14 +91,15 @@ auto rpc_client(writer<std::tuple<Arguments...>> request, reader<Reply> reply) {
 }
 template <class... Arguments, class Reply, class F>
 auto rpc_server(reader<std::tuple<Arguments...>> request, writer<Reply> reply, F &&f) {
-    return [request = std::move(request), reply = std::move(reply), f = std::decay_t<F>(std::forward<F>(f))]() mutable {
-        csp_descr("rpc_server");
-        const reader<std::tuple<Arguments...>> in = std::move(request);
-        const writer<Reply> out = std::move(reply);
-        for (detail::cell<std::tuple<Arguments...>> arguments; detail::next(in, out, arguments);)
-            if (!(out << detail::reply_of<Reply>(f, std::move(*arguments))))
-                return;
-    };
+    return detail::once(
+        [request = std::move(request), reply = std::move(reply), f = std::decay_t<F>(std::forward<F>(f))]() mutable {
+            csp_descr("rpc_server");
+            const reader<std::tuple<Arguments...>> in = std::move(request);
+            const writer<Reply> out = std::move(reply);
+            for (detail::cell<std::tuple<Arguments...>> arguments; detail::next(in, out, arguments);)
+                if (!(out << detail::reply_of<Reply>(f, std::move(*arguments))))
+                    return;
+        });
 }
 
 // Each request carries the writer for its reply, so that a server may take others before it answers. A reply that nobody
@@ -104,7 +110,7 @@ auto rpc_client(writer<std::pair<std::tuple<Arguments...>, writer<Reply>>> reque
 }
 template <class... Arguments, class Reply, class F>
 auto rpc_server(reader<std::pair<std::tuple<Arguments...>, writer<Reply>>> request, F &&f) {
-    return [request = std::move(request), f = std::decay_t<F>(std::forward<F>(f))]() mutable {
+    return detail::once([request = std::move(request), f = std::decay_t<F>(std::forward<F>(f))]() mutable {
         csp_descr("rpc_server");
         using Request = std::pair<std::tuple<Arguments...>, writer<Reply>>;
         const reader<Request> in = std::move(request);
@@ -112,7 +118,7 @@ auto rpc_server(reader<std::pair<std::tuple<Arguments...>, writer<Reply>>> reque
             const writer<Reply> out = std::move((*call).second);
             (void)bool(out << detail::reply_of<Reply>(f, std::move((*call).first)));
         }
-    };
+    });
 }
 
 } // namespace chan

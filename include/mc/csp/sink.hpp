@@ -13,12 +13,12 @@ namespace chan {
 
 // Calls f(message) for each message of r.
 template <class T, class F> auto sink(reader<T> r, F &&f) {
-    return [r = std::move(r), f = std::decay_t<F>(std::forward<F>(f))]() mutable {
+    return detail::once([r = std::move(r), f = std::decay_t<F>(std::forward<F>(f))]() mutable {
         csp_descr("sink");
         const reader<T> in = std::move(r);
         for (detail::cell<T> message; detail::next(in, message);)
             (void)detail::apply_to(f, *message);
-    };
+    });
 }
 
 } // namespace chan

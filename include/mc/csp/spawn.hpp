@@ -20,68 +20,6 @@
 
 namespace csp {
 
-// Where the exceptions go that nobody joins for: as a writer<std::exception_ptr>, empty at first, but one that any thread may
-// assign to while others use it. The channels assigned to it are not counted by csp__internal__channel_count.
-class exception_handler {
-public:
-    exception_handler() = default;
-    exception_handler(const exception_handler &other) noexcept : handler_(other.get()) {}
-    exception_handler(exception_handler &&other) noexcept : handler_(other.exchange({})) {}
-    exception_handler &operator=(const exception_handler &other) noexcept {
-        (void)exchange(other.get());
-        return *this;
-    }
-    exception_handler &operator=(exception_handler &&other) noexcept {
-        (void)exchange(other.exchange({}));
-        return *this;
-    }
-    // A template, so that `= {}` is the assignment of an empty one.
-    template <class W, std::enable_if_t<std::is_same_v<std::decay_t<W>, writer<std::exception_ptr>>, int> = 0>
-    exception_handler &operator=(W &&handler) noexcept {
-        (void)exchange(std::forward<W>(handler));
-        return *this;
-    }
-
-    writer<std::exception_ptr> get() const noexcept {
-        const std::lock_guard<std::mutex> guard(mutex_);
-        return handler_;
-    }
-    // Returns the former one.
-    writer<std::exception_ptr> exchange(writer<std::exception_ptr> handler) noexcept {
-        csp_chuncount(handler.internal_writer());
-        const std::lock_guard<std::mutex> guard(mutex_);
-        handler.swap(handler_);
-        return handler;
-    }
-    operator writer<std::exception_ptr>() const noexcept { return get(); } // NOLINT(google-explicit-constructor)
-    explicit operator bool() const noexcept { return bool(get()); }
-    csp_writer internal_writer() const noexcept { return get().internal_writer(); }
-    void descr(const char *text) const noexcept { get().descr(text); }
-
-    // The caller sees to it that the handler is not replaced while these wait.
-    action operator<<(std::exception_ptr exception) const { return get() << std::move(exception); }
-    action operator~() const noexcept { return ~get(); }
-
-    void swap(writer<std::exception_ptr> &other) noexcept { other = exchange(std::move(other)); }
-    friend void swap(exception_handler &a, writer<std::exception_ptr> &b) noexcept { a.swap(b); }
-    friend void swap(writer<std::exception_ptr> &a, exception_handler &b) noexcept { b.swap(a); }
-
-private:
-    mutable std::mutex mutex_;
-    writer<std::exception_ptr> handler_; // guarded by mutex_
-};
-
-inline exception_handler global_exception_handler;
-
-// A new channel for an empty handler.
-inline reader<std::exception_ptr> operator--(exception_handler &handler) {
-    if (handler)
-        throw microthread_error("writer is attached to a channel already");
-    channel<std::exception_ptr> made;
-    handler = ++made;
-    return --made;
-}
-
 namespace detail {
 
 // Sends it away, so that whoever gets it holds it alone. A microthread that ends inside a cancelled scope tells all the same.
@@ -93,8 +31,16 @@ inline bool tell(const writer<std::exception_ptr> &to, std::exception_ptr &excep
 }
 
 inline void report(const writer<std::exception_ptr> &to, std::exception_ptr &exception) noexcept {
-    if (!tell(to, exception) && !tell(global_exception_handler.get(), exception))
+    if (!tell(to, exception) && !tell(writer<std::exception_ptr>(global_exception_handler), exception))
         std::rethrow_exception(exception); // terminates, and says with what
+}
+
+// f(end...); an f that insists on variables gets them as such.
+template <class F, class... End> void hand_over(F &f, End &&...ends) {
+    if constexpr (std::is_invocable_v<F &, End &&...>)
+        static_cast<void>(f(std::forward<End>(ends)...));
+    else
+        static_cast<void>(f(ends...));
 }
 
 template <class F> struct spawned {
@@ -152,7 +98,7 @@ template <class T, class F> writer<T> spawn_consumer(F &&f) {
     writer<T> w;
     reader<T> r = --w;
     detail::start(
-        [f = std::decay_t<F>(std::forward<F>(f)), r = std::move(r)]() mutable { static_cast<void>(f(std::move(r))); });
+        [f = std::decay_t<F>(std::forward<F>(f)), r = std::move(r)]() mutable { detail::hand_over(f, std::move(r)); });
     return w;
 }
 
@@ -161,7 +107,7 @@ template <class T, class F> reader<T> spawn_producer(F &&f) {
     reader<T> r;
     writer<T> w = ++r;
     detail::start(
-        [f = std::decay_t<F>(std::forward<F>(f)), w = std::move(w)]() mutable { static_cast<void>(f(std::move(w))); });
+        [f = std::decay_t<F>(std::forward<F>(f)), w = std::move(w)]() mutable { detail::hand_over(f, std::move(w)); });
     return r;
 }
 
@@ -170,7 +116,7 @@ template <class T, class F> channel<T> spawn_filter(F &&f) {
     channel<T> in;
     channel<T> out;
     detail::start([f = std::decay_t<F>(std::forward<F>(f)), r = --in, w = ++out]() mutable {
-        static_cast<void>(f(std::move(r), std::move(w)));
+        detail::hand_over(f, std::move(r), std::move(w));
     });
     return channel<T>(++in, --out);
 }
@@ -183,7 +129,7 @@ namespace detail {
 template <class T> class range_source {
 public:
     range_source() = default;
-    explicit range_source(const range<T> *from) : from_(from) {}
+    range_source(const range<T> *from) : from_(from) {} // NOLINT: as read_source
     explicit operator bool() const noexcept { return from_ != nullptr && from_->source(); }
     csp_reader internal_reader() const noexcept { return from_->source().internal_reader(); }
     void ended() const { join(from_->except()); }
@@ -220,7 +166,7 @@ template <class T, class F> range<T> spawn_range(F &&f) {
     reader<T> r;
     writer<T> w = ++r;
     auto except = spawn(
-        [f = std::decay_t<F>(std::forward<F>(f)), w = std::move(w)]() mutable { static_cast<void>(f(std::move(w))); });
+        [f = std::decay_t<F>(std::forward<F>(f)), w = std::move(w)]() mutable { detail::hand_over(f, std::move(w)); });
     return range<T>(std::move(r), std::move(except));
 }
 

@@ -15,7 +15,7 @@ namespace chan {
 // w gets the messages of r, and then w2 a copy of each that w has taken. It goes on without w2 when that has closed.
 template <class T> auto tee(reader<T> r, writer<T> w, writer<T> w2) {
     static_assert(std::is_copy_constructible_v<T>, "tee copies its messages");
-    return [r = std::move(r), w = std::move(w), w2 = std::move(w2)]() mutable {
+    return detail::once([r = std::move(r), w = std::move(w), w2 = std::move(w2)]() mutable {
         csp_descr("tee");
         const reader<T> in = std::move(r);
         const writer<T> out = std::move(w);
@@ -29,7 +29,7 @@ template <class T> auto tee(reader<T> r, writer<T> w, writer<T> w2) {
             if (side && !(side << std::ref(*copy)))
                 side = writer<T>();
         }
-    };
+    });
 }
 
 } // namespace chan

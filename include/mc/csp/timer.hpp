@@ -1,6 +1,6 @@
 // mc/csp/timer.hpp: sleeping, and readers that tell the time. C++17.
 //
-// Success: readers that deliver times; microthread_error when one cannot be made.
+// Success: readers that deliver times, or only say that it is time; microthread_error when one cannot be made.
 //
 // Times are those of std::chrono::steady_clock (of the virtual clock, in simulation). Durations of any kind are taken, and
 // those that are too long for the clock never end.
@@ -15,7 +15,8 @@
 
 namespace csp {
 
-using duration = std::chrono::steady_clock::duration;
+using clock = std::chrono::steady_clock;
+using duration = clock::duration;
 
 namespace detail {
 
@@ -38,13 +39,26 @@ static_assert(sizeof(time_point) == sizeof(int64_t) && std::is_trivially_copyabl
                   std::is_same_v<time_point::duration::period, std::nano>,
               "the steady clock does not count nanoseconds in 64 bits");
 
-inline reader<time_point> timer(csp_reader started) {
-    if (started == nullptr)
+inline csp_reader started(csp_reader timer) {
+    if (timer == nullptr)
         throw microthread_error("timer creation failed");
-    return reader<time_point>::adopt(started);
+    return timer;
 }
 
 } // namespace detail
+
+// A reader<time_point> for those who ask when it was, that is a reader<> for those who only wait for it.
+class timer_reader : public reader<time_point> {
+public:
+    timer_reader() noexcept = default;
+    explicit timer_reader(reader<time_point> of) noexcept : reader(std::move(of)) {}
+
+    operator reader<>() const noexcept { // NOLINT(google-explicit-constructor)
+        return reader<>::adopt(csp_reader_addref(internal_reader()));
+    }
+    using reader::operator>>;
+    action operator>>(poke_t &) const noexcept { return *this >> nullptr; }
+};
 
 // Blocks: fiber | thread.
 inline void sleep_until(time_point when) { csp_sleep_until(detail::nanoseconds(when)); }
@@ -53,15 +67,15 @@ template <class Rep, class Period> void sleep(std::chrono::duration<Rep, Period>
 }
 
 // Delivers the time once, d from now; releasing the reader ends the timer.
-template <class Rep, class Period> reader<time_point> after(std::chrono::duration<Rep, Period> d) {
-    return detail::timer(csp_after(detail::nanoseconds_of(d)));
+template <class Rep, class Period> timer_reader after(std::chrono::duration<Rep, Period> d) {
+    return timer_reader(reader<time_point>::adopt(detail::started(csp_after(detail::nanoseconds_of(d)))));
 }
 
 // Delivers the time every d, which must be above 0. It does not drift; beats that nobody takes are dropped but for one.
-template <class Rep, class Period> reader<time_point> tick(std::chrono::duration<Rep, Period> d) {
+template <class Rep, class Period> timer_reader tick(std::chrono::duration<Rep, Period> d) {
     if (d <= d.zero())
         throw std::invalid_argument("tick: the interval must be above 0");
-    return detail::timer(csp_tick(detail::nanoseconds_of(d)));
+    return timer_reader(reader<time_point>::adopt(detail::started(csp_tick(detail::nanoseconds_of(d)))));
 }
 
 } // namespace csp

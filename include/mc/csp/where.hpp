@@ -14,14 +14,14 @@ namespace chan {
 
 // w gets the messages of r for which p(message) is true.
 template <class T, class P> auto where(reader<T> r, writer<T> w, P &&p) {
-    return [r = std::move(r), w = std::move(w), p = std::decay_t<P>(std::forward<P>(p))]() mutable {
+    return detail::once([r = std::move(r), w = std::move(w), p = std::decay_t<P>(std::forward<P>(p))]() mutable {
         csp_descr("where");
         const reader<T> in = std::move(r);
         const writer<T> out = std::move(w);
         for (detail::cell<T> message; detail::next(in, out, message);)
             if (p(*message) && !(out << std::ref(*message)))
                 return;
-    };
+    });
 }
 
 } // namespace chan
