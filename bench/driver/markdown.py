@@ -3,6 +3,7 @@
     <!-- bench: begin -->          a selection, in words: README.md
     <!-- bench: begin all -->      every row, every peer
     <!-- bench: begin targets -->  every row beside its target
+    <!-- bench: begin latency -->  the rows of latencies, with their further figures
     <!-- account: begin -->        where the instructions go (--account)
     <!-- bench: end -->, <!-- account: end -->
 
@@ -77,8 +78,10 @@ def columns_of(entry: dict) -> Dict[str, Tuple[float, str]]:
     return {family: pick(those) for family, those in found.items()}
 
 
-def peer_cells(entry: dict, ratio_wins: bool) -> List[str]:
+def peer_cells(entry: dict) -> List[str]:
+    """A figure is bold where it is better than ours."""
     columns = columns_of(entry)
+    ours = entry["ours"]["median"]
     cells = []
     for family in (*FAMILIES, REST):
         if family not in columns:
@@ -88,7 +91,8 @@ def peer_cells(entry: dict, ratio_wins: bool) -> List[str]:
         text = amount(value)
         if family == REST:
             text += " " + short(label)
-        cells.append(f"**{text}**" if label == entry["best_peer"] and ratio_wins else text)
+        is_ahead = value < ours if entry["better"] == "lower" else value > ours
+        cells.append(f"**{text}**" if is_ahead else text)
     return cells
 
 
@@ -98,9 +102,9 @@ def short(label: str) -> str:
 
 
 def line_of(entry: dict, words: str) -> str:
-    """libmcrt beside each family; the best peer's figure is bold where it beats ours."""
+    """libmcrt beside each family."""
     ratio = entry["ratio"]
-    cells = [words, amount(entry["ours"]["median"]), *peer_cells(entry, ratio is not None and ratio > 1)]
+    cells = [words, amount(entry["ours"]["median"]), *peer_cells(entry)]
     return "| " + " | ".join([*cells, f"{ratio:.2f}" if ratio is not None else ""]) + " |"
 
 
@@ -151,7 +155,27 @@ def targets(entries: List[dict]) -> str:
     return "\n".join(lines)
 
 
-KINDS: Dict[str, Callable[[List[dict]], str]] = {"": selection, "all": everything, "targets": targets}
+def latency(entries: List[dict]) -> str:
+    lines = ["| row | program | p50 | p99 | least, greatest | p99.9 | max | processors |", "|---|" + "---|" * 7]
+    for entry in entries:
+        if not entry["row"].startswith("latency_"):
+            continue
+        for label, figures in {"libmcrt": entry["ours"], **entry["peers"]}.items():
+            further = figures["further"]
+            cells = [title_of(entry) if label == "libmcrt" else "", label, amount(further["p50"])]
+            cells += [amount(figures["median"]), f"{amount(figures['min'])}, {amount(figures['max'])}"]
+            cells += [amount(further[name]) for name in ("p999", "max", "processors")]
+            lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+KINDS: Dict[str, Callable[[List[dict]], str]] = {
+    "": selection,
+    "all": everything,
+    "targets": targets,
+    "latency": latency,
+}
+CAPTIONED = ("", "targets")  # a file has one of them
 
 
 # --- the file --------------------------------------------------------------------------------------------------------
@@ -216,14 +240,14 @@ def write(path: str, changes: List[Tuple[str, str, Callable[[str], str]]]) -> No
 
 
 def write_rows(path: str, entries: List[dict], machine: Optional[str]) -> None:
-    def make(table: Callable[[List[dict]], str]) -> Callable[[str], str]:
+    def make(argument: str) -> Callable[[str], str]:
         def between(before: str) -> str:
-            above = caption(before, entries, machine)
-            return (above + "\n\n" if above else "") + table(entries) + "\n"
+            above = caption(before, entries, machine) if argument in CAPTIONED else ""
+            return (above + "\n\n" if above else "") + KINDS[argument](entries) + "\n"
 
         return between
 
-    write(path, [("bench", argument, make(table)) for argument, table in KINDS.items()])
+    write(path, [("bench", argument, make(argument)) for argument in KINDS])
 
 
 def write_account(path: str, tables: str) -> None:
