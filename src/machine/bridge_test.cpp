@@ -97,10 +97,12 @@ Test(MachineBridge, bad_words) {
 // Goal: the bootstrap function is called once, by the first runtime; one that makes the managed runtime itself has made it.
 Test(MachineManaged, made_by_the_bootstrap_function) {
     memory.install();
-    World warm; // the table of runtimes is there
+    World warm;         // the table of runtimes is there
     mc_once_t once = 0; // and so is what a wait for another's bootstrap takes
     cr_assert_eq(mc_once_create(&once), MC_OK);
-    cr_assert_eq(mc_once_call(once, [](void *) { return int32_t{0}; }, nullptr, MC_FOREVER), MC_OK);
+    cr_assert_eq(mc_once_call(
+                     once, [](void *) { return int32_t{0}; }, nullptr, MC_FOREVER),
+                 MC_OK);
     const uint64_t blocks = memory.blocks;
     in_bootstrap = __mc_machine_runtime_managed_bootstrap_u64;
     const uint64_t word = __mc_machine_runtime_managed_bootstrap_u64();
