@@ -119,7 +119,7 @@ Test(HppAction, may_be_an_arm_of_c) {
         action second({csp_wait(w.internal_writer()), new int(20)}, clean);
         first = std::move(second);
         cr_assert_eq(cleaned, 13);
-        cr_assert_eq(csp::alt(~csp::skip, first), -1);
+        cr_assert_eq(csp::prialt(~csp::skip, first), -1);
     }
     cr_assert_eq(cleaned, 33);
     cr_assert_eq(got, 3);

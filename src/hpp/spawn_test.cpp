@@ -293,32 +293,33 @@ Test(HppSpawn, the_handler_goes_wherever_writers_go) {
 Test(HppSpawn, the_handler_is_swapped_while_it_is_used) {
     World world;
     cr_assert(csp::init_runtime(3));
-    const int throwers = 200 * mc::testing::scale();
+    const int rounds = 8 * static_cast<int>(mc::testing::scale());
+    constexpr int throwers = 500;
     mc::sync::atomic<int32_t> told{0};
     const auto listener = [&] {
         return csp::spawn_consumer<std::exception_ptr>([&told](const reader<std::exception_ptr> &r) {
             for (const auto &exception : r) {
                 cr_assert(exception != nullptr);
-                told.fetch_add(1, mc::sync::relaxed);
+                told.fetch_add(1, mc::sync::acq_rel);
             }
         });
     };
     csp::global_exception_handler = listener();
     writer<std::exception_ptr> other = listener();
-    for (int i = 0; i < throwers; ++i) {
-        csp::spawn([i] {
-            if (i % 2 == 0)
-                csp_yield();
-            throw Boom("somewhere");
-        });
-        std::swap(csp::global_exception_handler, other);
+    for (int round = 1; round <= rounds; ++round) {
+        for (int i = 0; i < throwers; ++i)
+            csp::spawn([i] {
+                if (i % 2 == 0)
+                    csp_yield();
+                throw Boom("somewhere");
+            });
+        while (told.load(mc::sync::acquire) < round * throwers)
+            std::swap(csp::global_exception_handler, other);
     }
-    while (told.load(mc::sync::acquire) < throwers)
-        csp::sleep(std::chrono::milliseconds(1));
     csp::global_exception_handler = {};
     other = {};
     csp::schedule();
-    cr_assert_eq(told.load(mc::sync::acquire), throwers);
+    cr_assert_eq(told.load(mc::sync::acquire), rounds * throwers);
     csp::shutdown_runtime();
 }
 
