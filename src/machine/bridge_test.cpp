@@ -190,3 +190,18 @@ Test(MachineManaged, made_and_ended_by_threads) {
         cr_assert_null(machine::find_runtime(word));
     cr_assert_eq(bootstraps.load(sync::relaxed), 1);
 }
+
+// Goal: while it ends it is the managed one no more: a drop function that shuts it down finds none.
+Test(MachineManaged, none_while_its_boxes_are_dropped) {
+    Drops::begin();
+    const uint64_t word = __mc_machine_runtime_managed_bootstrap_u64();
+    const uint64_t id = __mc_machine_runtime_spawn_u64(word, 1);
+    cr_assert_eq(__mc_machine_runtime_send_u64(word, id, 1, box(), owned | Drops::layout), MC_MAILBOX_ENQUEUE_OK);
+    Drops::then = [&](uint64_t) {
+        cr_assert_eq(__mc_machine_runtime_managed_current_u64(), 0);
+        cr_assert_eq(__mc_machine_runtime_managed_shutdown_u64(), 0);
+        cr_assert_eq(__mc_machine_runtime_start_u64(word, id), 0);
+    };
+    cr_assert_eq(__mc_machine_runtime_managed_shutdown_u64(), 1);
+    cr_assert_eq(Drops::seen.size(), 1);
+}
