@@ -28,7 +28,7 @@ SKIPPED = 77  # the status by which a test says that it can not tell
 
 
 def is_counted(row: Row) -> bool:
-    return row.executors == 1 and not row.fixed_iterations
+    return row.executors == 1 and not row.fixed_iterations and row.recorded
 
 
 def circumstances(build: str) -> Dict[str, str]:

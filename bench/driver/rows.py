@@ -17,6 +17,7 @@ class Row:
     further: str = ""  # which of its further lines is this row's figure; "": its first line
     seconds: float = 0.5  # about what a process takes with the fixed iterations
     sampled: bool = False  # fewer of the fixed iterations are as good, only less exact
+    recorded: bool = True  # among the instructions; False where that takes minutes
     operation: str = ""  # what an iteration is; "": what the unit names last
 
     @property
@@ -90,6 +91,6 @@ ROWS = (
     Row("machine_ask", 1, "ns/request", "lower", ("plain_machines",)),
     Row("machine_memory", 1, "bytes/machine", "lower", ("plain_machines",), MILLION),
     Row("descriptor_lookup", 1, "ns/step", "lower", ("plain_machines",)),
-    Row("pending_lookup", 1, "ns/request", "lower", ()),
+    Row("pending_lookup", 1, "ns/request", "lower", (), recorded=False),
     Row("sim_step", 1, "ns/step", "lower", (), operation="message"),
 )
