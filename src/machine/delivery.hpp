@@ -28,8 +28,11 @@ template <class Sync> bool Engine<Sync>::hold(const Envelope &envelope) noexcept
 }
 
 template <class Sync> void Engine<Sync>::let_go(uint64_t word0, uint64_t word1) noexcept {
-    if (is_box(word0, word1) && boxes_.let_go(word0))
-        drop_box(word0, word1 & MC_PAYLOAD_LAYOUT_ID_MASK);
+    if (!is_box(word0, word1) || !boxes_.let_go(word0))
+        return;
+    for (Unheld *unheld = unheld_; unheld != nullptr; unheld = unheld->outer)
+        unheld->forget(word0);
+    drop_box(word0, word1 & MC_PAYLOAD_LAYOUT_ID_MASK);
 }
 
 template <class Sync> void Engine<Sync>::let_go(const Envelope &envelope) noexcept {
@@ -52,15 +55,23 @@ template <class Sync> void Engine<Sync>::discard(const Envelope &envelope) noexc
 template <class Sync>
 void Engine<Sync>::undeliverable(uint32_t dst, mc_dead_letter_reason_t reason, const Envelope &given) noexcept {
     const Use use(*this);
-    const Envelope envelope = given;
+    Envelope envelope = given;
     const bool held = hold(envelope);
+    Unheld unheld{is_box(given.payload0, given.payload1) ? given.payload0 : 0,
+                  is_box(given.origin_payload0, given.origin_payload1) ? given.origin_payload0 : 0, unheld_};
+    if (!held)
+        unheld_ = &unheld;
     if (hooks.dead_letter != nullptr)
         (void)base::call_guarded("a dead letter hook",
                                  [&] { hooks.dead_letter(hooks.context, dst, reason, &envelope); });
     if (held)
-        let_go(envelope);
-    else
-        discard(envelope);
+        return let_go(envelope);
+    unheld_ = unheld.outer;
+    if (unheld.payload == 0)
+        envelope.payload1 = 0; // it has been dropped
+    if (unheld.origin == 0)
+        envelope.origin_payload1 = 0;
+    discard(envelope);
 }
 
 // --- destinations --------------------------------------------------------------------------------------------------------

@@ -105,6 +105,19 @@ private:
         Engine &engine_;
     };
 
+    // The boxes of a dead letter that there was no memory to hold, while its hook runs. The hook may send one on and have it
+    // dispatched, which drops it: then it is not dropped again. 0: none, or dropped.
+    struct Unheld {
+        void forget(uint64_t box) noexcept {
+            payload = payload == box ? 0 : payload;
+            origin = origin == box ? 0 : origin;
+        }
+
+        uint64_t payload;
+        uint64_t origin;
+        Unheld *outer;
+    };
+
     // lifecycle.hpp
     void stop_machine(Machine &machine) noexcept;
     void fault_machine(uint32_t id, uint64_t code) noexcept;
@@ -177,6 +190,7 @@ private:
     Dispatch *running_ = nullptr;  // whose handler runs
     bool reading_effects_ = false; // the arrays of a handler that has returned
     Dispatch *spare_ = nullptr;
+    Unheld *unheld_ = nullptr; // the innermost
     uint32_t users_ = 0;
     bool ended_ = false;
 };

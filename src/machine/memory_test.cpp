@@ -161,6 +161,36 @@ Test(MachineMemory, emitted_and_filled_in) {
     cr_assert_eq(live(), before);
 }
 
+// Goal: a dead letter's box that there was no memory to hold is dropped once, also when its hook has it dispatched.
+Test(MachineMemory, an_unheld_box_is_rescued) {
+    memory.install();
+    for (const bool as_origin : {false, true}) {
+        for (const bool at_once : {false, true}) {
+            Drops::begin();
+            World world;
+            const uint32_t id = world.sink();
+            const uint64_t the_box = box();
+            Envelope env = boxed(1, the_box);
+            if (as_origin) {
+                std::swap(env.payload0, env.origin_payload0);
+                std::swap(env.payload1, env.origin_payload1);
+            }
+            world.in_hook = [&](const std::string &) {
+                memory.allowed = INT64_MAX;
+                cr_assert_eq(world.send(id, boxed(2, the_box)), 0);
+                if (at_once)
+                    cr_assert_eq(world.step(), MC_STEP_DID_WORK);
+                cr_assert_eq(Drops::seen[the_box], at_once ? 1 : 0);
+            };
+            memory.allowed = 0;
+            cr_assert_eq(world.send(999, env), MC_MAILBOX_ENQUEUE_MACHINE_UNKNOWN);
+            cr_assert_eq(Drops::seen[the_box], at_once ? 1 : 0);
+            (void)world.run();
+            cr_assert_eq(Drops::seen[the_box], 1);
+        }
+    }
+}
+
 // Goal: a runtime without memory is none.
 Test(MachineMemory, no_runtime) {
     memory.install();
