@@ -439,6 +439,8 @@ Test(HppCombinator, may_be_called_as_a_const_one) {
     const std::function<void()> erased = chan::enumerate(Ints{7}, ++r);
     csp::spawn(std::cref(erased));
     cr_assert_eq(r.read(), 7);
+    r = {};
+    csp_schedule(); // until it has returned: the function goes
 }
 
 // Goal: messages' types may be named first.
