@@ -22,7 +22,7 @@ from collections import Counter
 from typing import Dict, List, Optional, Tuple
 
 from .console import Stop, note, progress
-from .instructions import FEW, MANY, is_counted
+from .instructions import FEW, MANY, can_be_counted
 from .process import Program
 from .rows import Row
 
@@ -250,12 +250,12 @@ def account(ours: Program, rows: List[Row], entries: List[dict]) -> Dict[Row, Sh
     missing = [tool for tool in TOOLS if shutil.which(tool) is None]
     if missing:
         raise Stop(f"--account needs {', '.join(missing)} (Debian: valgrind, binutils)")
-    left_out = [row.title for row in rows if not is_counted(row)]
+    left_out = [row.title for row in rows if not can_be_counted(row)]
     if left_out:
         note(f"left out, since threads or the kernel decide them: {', '.join(left_out)}")
     print(f"{ours.label}: where the instructions of an operation go ({MANY - FEW} operations)\n")
     reader, accounts = Reader(ours), {}
-    for row in filter(is_counted, rows):
+    for row in filter(can_be_counted, rows):
         if row.command not in ours.rows:
             note(f"{row.title} is left out: the program does not have it")
             continue

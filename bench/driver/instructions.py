@@ -27,8 +27,12 @@ TOLERANCE = 0.03
 SKIPPED = 77  # the status by which a test says that it can not tell
 
 
+def can_be_counted(row: Row) -> bool:
+    return row.executors == 1 and not row.fixed_iterations
+
+
 def is_counted(row: Row) -> bool:
-    return row.executors == 1 and not row.fixed_iterations and row.recorded
+    return can_be_counted(row) and row.recorded
 
 
 def circumstances(build: str) -> Dict[str, str]:

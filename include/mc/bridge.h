@@ -26,8 +26,8 @@ MC_EXTERN_C_BEGIN
 
 /* A runtime; 0 without memory, or when the wait for another's bootstrap was ended (a scope's end, shutdown). free ends one of
  * these (the managed one too, then there is none), or drops one that the caller has initialised. A word is never used again.
- * Blocks: new: fiber | thread, while another runs __mc_machine_bootstrap; free: never. Threads: any; free: owner. Calls back: new: __mc_machine_bootstrap; free: drop functions; on the caller's
- * stack. */
+ * Blocks: new: fiber | thread, while another runs __mc_machine_bootstrap; free: never. Threads: any; free: owner. Calls
+ * back: new: __mc_machine_bootstrap; free: drop functions; on the caller's stack. */
 MC_MACHINE_DECLARE_(uint64_t, new, (void));
 MC_MACHINE_DECLARE_(void, free, (uint64_t rt));
 

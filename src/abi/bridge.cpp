@@ -41,8 +41,9 @@ mc_once_t once_of_bootstrap() noexcept {
     return once;
 }
 
-// Waits while another thread or microthread is at it, so that nobody gets a runtime before its thunks are registered. The bootstrap
-// function itself may make runtimes: for it MC_E_DEADLOCK says that it is inside. False: no memory, or the wait was ended.
+// Waits while another thread or microthread is at it, so that nobody gets a runtime before its thunks are registered. The
+// bootstrap function itself may make runtimes: for it MC_E_DEADLOCK says that it is inside (for others, that the function
+// waits for what will never come). False: no memory, or the wait was ended.
 bool bootstrapped_once() noexcept {
     if (__mc_machine_bootstrap == nullptr || bootstrapped.load(mc::sync::acquire))
         return true;

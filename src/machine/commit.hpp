@@ -121,7 +121,7 @@ template <class Sync> void Engine<Sync>::drop_unheld_effects(const Txn &txn) noe
             again |= other++ > here && later0 == word0 && is_box(later0, later1);
         });
         if (!again)
-            drop_box(word0, word1 & MC_PAYLOAD_LAYOUT_ID_MASK);
+            drop(word0, word1);
     });
 }
 

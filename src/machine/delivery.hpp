@@ -27,12 +27,16 @@ template <class Sync> bool Engine<Sync>::hold(const Envelope &envelope) noexcept
     return true;
 }
 
-template <class Sync> void Engine<Sync>::let_go(uint64_t word0, uint64_t word1) noexcept {
-    if (!is_box(word0, word1) || !boxes_.let_go(word0))
-        return;
+// Of a payload, which nobody holds any more.
+template <class Sync> void Engine<Sync>::drop(uint64_t word0, uint64_t word1) noexcept {
     for (Unheld *unheld = unheld_; unheld != nullptr; unheld = unheld->outer)
         unheld->forget(word0);
     drop_box(word0, word1 & MC_PAYLOAD_LAYOUT_ID_MASK);
+}
+
+template <class Sync> void Engine<Sync>::let_go(uint64_t word0, uint64_t word1) noexcept {
+    if (is_box(word0, word1) && boxes_.let_go(word0))
+        drop(word0, word1);
 }
 
 template <class Sync> void Engine<Sync>::let_go(const Envelope &envelope) noexcept {
@@ -45,9 +49,9 @@ template <class Sync> void Engine<Sync>::discard(const Envelope &envelope) noexc
     const uint64_t box = envelope.payload0, origin = envelope.origin_payload0;
     const bool has_origin = is_box(origin, envelope.origin_payload1);
     if (is_box(box, envelope.payload1) && !boxes_.held(box) && !(has_origin && origin == box))
-        drop_box(box, envelope.payload1 & MC_PAYLOAD_LAYOUT_ID_MASK);
+        drop(box, envelope.payload1);
     if (has_origin && !boxes_.held(origin))
-        drop_box(origin, envelope.origin_payload1 & MC_PAYLOAD_LAYOUT_ID_MASK);
+        drop(origin, envelope.origin_payload1);
 }
 
 // The hook first, then the boxes. They are held meanwhile, since the hook may send one on, and it may be dispatched. A copy

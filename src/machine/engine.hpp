@@ -105,8 +105,8 @@ private:
         Engine &engine_;
     };
 
-    // The boxes of a dead letter that there was no memory to hold, while its hook runs. The hook may send one on and have it
-    // dispatched, which drops it: then it is not dropped again. 0: none, or dropped.
+    // The boxes of a dead letter that there was no memory to hold, while its hook runs. The hook may send one on, and have it
+    // dispatched or lost once more, which drops it: then it is not dropped again. 0: none, or dropped.
     struct Unheld {
         void forget(uint64_t box) noexcept {
             payload = payload == box ? 0 : payload;
@@ -129,6 +129,7 @@ private:
 
     // delivery.hpp
     bool hold(const Envelope &envelope) noexcept;
+    void drop(uint64_t word0, uint64_t word1) noexcept;
     void let_go(uint64_t word0, uint64_t word1) noexcept;
     void let_go(const Envelope &envelope) noexcept;
     void discard(const Envelope &envelope) noexcept;

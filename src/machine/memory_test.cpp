@@ -191,6 +191,24 @@ Test(MachineMemory, an_unheld_box_is_rescued) {
     }
 }
 
+// Goal: likewise when its hook sends it on to nobody, as often as it likes.
+Test(MachineMemory, an_unheld_box_is_lost_again) {
+    memory.install();
+    Drops::begin();
+    World world;
+    const uint64_t the_box = box();
+    int letters = 0;
+    world.in_hook = [&](const std::string &) {
+        if (++letters < 4)
+            cr_assert_eq(world.send(998, boxed(2, the_box)), MC_MAILBOX_ENQUEUE_MACHINE_UNKNOWN);
+    };
+    memory.allowed = 0;
+    cr_assert_eq(world.send(999, boxed(1, the_box)), MC_MAILBOX_ENQUEUE_MACHINE_UNKNOWN);
+    memory.allowed = INT64_MAX;
+    cr_assert_eq(letters, 4);
+    cr_assert_eq(Drops::seen[the_box], 1);
+}
+
 // Goal: a runtime without memory is none.
 Test(MachineMemory, no_runtime) {
     memory.install();

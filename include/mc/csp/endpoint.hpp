@@ -473,9 +473,9 @@ template <class T> channel<T> make_buffered(uint32_t capacity) {
 // A reader whose writer is dead: with ~skip as its last action, a prialt does not wait.
 inline const reader<> skip = reader<>::adopt(csp_skip());
 
-// Where the exceptions go that nobody joins for (mc/csp/spawn.hpp); empty at first. Any thread may assign to it, and swap it, while
-// others use it; what is done with its present channel (an action, descr, close) is for a handler that is not replaced meanwhile.
-// Its channels are not counted by csp__internal__channel_count.
+// Where the exceptions go that nobody joins for (mc/csp/spawn.hpp); empty at first. Any thread may assign to it, and swap
+// it, while others use it; what is done with its present channel (an action, descr, close) is for a handler that is not
+// replaced meanwhile. Its channels are not counted by csp__internal__channel_count.
 inline writer<std::exception_ptr> global_exception_handler{detail::shared_t{}};
 
 struct ClientSide {};
