@@ -10,7 +10,8 @@
  * Every function here has two names, mc_machine_runtime_X, and __mc_machine_runtime_X for compiled code; they are one
  * function. mc/bridge.h has the same for code that has u64 words alone, and what handlers emit effects with.
  *
- * Threads: a runtime is used by one thread (or microthread) at a time; "owner" is the one that does. The registries (thunks,
+ * Threads: a runtime is used by one thread (or microthread) at a time, "owner" below, unless it is attached to executors (see
+ * "On executors"): then any thread is. The registries (thunks,
  * payload layouts, descriptors) are the process's, and any thread may use them. A runtime that is not initialised, dropped
  * or freed is unknown: functions that get it do nothing and say so (MACHINE_UNKNOWN, CAP_UNKNOWN, STOPPED, 0).
  *
@@ -324,6 +325,99 @@ MC_MACHINE_DECLARE_(uint8_t, pending_contains, (const mc_machine_runtime_t *rt, 
 MC_MACHINE_DECLARE_(uint8_t, pending_contains_identity,
                     (const mc_machine_runtime_t *rt, uint64_t pending_id, uint64_t request_site_key));
 MC_MACHINE_DECLARE_(uint64_t, pending_request_site, (const mc_machine_runtime_t *rt, uint64_t pending_id));
+
+/* --- On executors ------------------------------------------------------------------------------------------------
+ *
+ * A runtime that is attached to executors is not stepped any more: whatever is ready runs, one envelope of a machine at a time,
+ * different machines in parallel, each dispatch a transaction still. All transactions, and all direct calls, are as if one
+ * after another: none sees half of another's effects, and no effect comes before its cause. What one machine sends to
+ * another arrives in the order in which it was sent.
+ *
+ * Functions of this section return MC_OK or a negative code.
+ *
+ * What is different while a runtime is attached:
+ *   Threads      any thread may call any function, and several at once; handlers, hooks and drop functions are called on executors'
+ *                threads, several at once, but only one handler of a machine at a time. Hooks, the fault policy, and the choices
+ *                below are set before attaching: they cannot be changed, which is logged.
+ *   Handlers     run on the executor's own stack: a blocking call in one returns MC_E_CONTEXT.
+ *   Stepping     is refused: IDLE, 0.
+ *   Stop, fault  hooks of a machine's requests are called when it has ended already, and before anything else.
+ *   Timeouts     by steps count all machines' dispatches, and end a request some steps late at most.
+ *   Pending ids  are given to executors in blocks, so they are not in the order of the requests.
+ *   Callers      who sends from outside sends at once, whatever handlers run.
+ *
+ * A program must not drop or detach a runtime while another of its threads may call a function with it. */
+
+/* What becomes of a dispatch when a machine that it sends to has no room. */
+enum {
+    MC_MACHINE_ON_FULL_FAULT = 0, /* it is rejected: the machine faults, as when stepping */
+    MC_MACHINE_ON_FULL_RETRY =
+        1 /* nothing happens; the same envelope is dispatched again when there is room. So a handler may
+                                   * run several times for one envelope. Rejected all the same: what could never fit, and what
+                                   * would wait for a machine that waits, in the end, for this one. */
+};
+
+/* What becomes of a dispatch that replies to a request which has ended. */
+enum {
+    MC_MACHINE_ON_LATE_REPLY_FAULT = 0, /* it is rejected: the machine faults, as when stepping */
+    MC_MACHINE_ON_LATE_REPLY_DISCARD =
+        1 /* nothing of it happens, the envelope is consumed; the reply is a dead letter */
+};
+
+/* For when the runtime is attached; both are FAULT to begin with. MC_E_STALE: no such runtime. MC_E_INVAL: another value.
+ * MC_E_BUSY: it is attached.
+ * Blocks: never. Threads: owner. Calls back: no. */
+MC_API int32_t mc_machine_set_on_full(mc_machine_runtime_t *rt, uint32_t what) MC_NOEXCEPT;
+MC_API int32_t mc_machine_set_on_late_reply(mc_machine_runtime_t *rt, uint32_t what) MC_NOEXCEPT;
+
+/* A request that is this old, in nanoseconds, ends (TIMEOUT), while the runtime is attached; 0: never, as to begin with. It counts
+ * from when the request is sent. Beside the timeout by steps; whichever is first ends it. A change counts for requests that
+ * are pending, too, but an earlier end may be noticed only when the former one would have been.
+ * MC_E_STALE, MC_E_INVAL: below 0.
+ * Blocks: never. Threads: any. Calls back: no. */
+MC_API int32_t mc_machine_set_request_timeout(mc_machine_runtime_t *rt, int64_t timeout_ns) MC_NOEXCEPT;
+
+/* Attaches a runtime that is idle to the executors of `runtime` (0: the calling task's, else the default one), to as many as run
+ * now, 64 at most; in single-processor mode, and in simulation, to the one. It must be detached, or dropped, before these are
+ * shut down.
+ * MC_E_STALE: no such runtime, of either kind. MC_E_BUSY: it is attached already, or a machine is ready, or the call comes
+ * from inside one of its callbacks. MC_E_NOMEM: nothing has changed.
+ * Blocks: never. Threads: owner. Calls back: no. */
+MC_API int32_t mc_machine_attach(mc_machine_runtime_t *rt, mc_runtime_t runtime) MC_NOEXCEPT;
+
+/* Makes an attached runtime one that is stepped again; the caller is its owner.
+ * MC_E_STALE: no such runtime. MC_E_INVAL: it is not attached. MC_E_BUSY: a machine is ready, a handler runs, somebody asks, or
+ * another call is under way. MC_E_NOMEM: nothing has changed.
+ * Blocks: never. Threads: any. Calls back: no. */
+MC_API int32_t mc_machine_detach(mc_machine_runtime_t *rt) MC_NOEXCEPT;
+
+/* Until no machine is ready and no handler runs: attached, waits for that; else steps, as often as it takes. Machines that wait
+ * for room, and requests that wait for replies, do not count. deadline_ns: of the steady clock; MC_FOREVER, MC_NOW.
+ * MC_E_STALE: no such runtime. MC_E_TIMEDOUT, MC_E_CANCELED, MC_E_DEADLOCK, MC_E_SHUTDOWN: the wait's end. MC_E_CONTEXT: inside a
+ * handler, or wherever the caller may not wait.
+ * Blocks: fiber | thread. Threads: any; not attached: owner. Calls back: not attached: as a step. */
+MC_API int32_t mc_machine_run_until_idle(mc_machine_runtime_t *rt, int64_t deadline_ns) MC_NOEXCEPT;
+
+/* Sends a request from outside all machines, to an attached runtime, and waits for its reply, which is written to *reply (may be
+ * NULL). A box in the reply is the caller's from then on, to be freed with __mc_free (unless reply is NULL: then it is dropped);
+ * one in the request is the runtime's, whatever the call returns, and is dropped at the latest when the reply has come.
+ * MC_E_STALE: no such runtime. MC_E_NOTSUP: it is not attached. MC_E_NOENT, MC_E_CLOSED, MC_E_FULL: dst is unknown, does not take
+ * mail, has no room (it is a dead letter then). MC_E_NOMEM. MC_E_CONTEXT: the caller may not wait; nothing was sent.
+ * MC_E_TIMEDOUT: no reply by the deadline, or within the runtime's request timeout. MC_E_CANCELED, MC_E_DEADLOCK, MC_E_SHUTDOWN: the
+ * wait's end, or the runtime's. After any of these four the request has ended, and a reply to it comes too late.
+ * Blocks: fiber | thread. Threads: any. Calls back: the pending hook (with requester 0), drop functions, on the caller's stack. */
+MC_API int32_t mc_machine_ask(mc_machine_runtime_t *rt, mc_machine_id_t dst, uint64_t kind, uint64_t payload0,
+                              uint64_t payload1, int64_t deadline_ns, mc_machine_envelope_t *reply) MC_NOEXCEPT;
+
+/* The same by a runtime's word. */
+MC_API int32_t mc_machine_set_on_full_u64(uint64_t rt, uint32_t what) MC_NOEXCEPT;
+MC_API int32_t mc_machine_set_on_late_reply_u64(uint64_t rt, uint32_t what) MC_NOEXCEPT;
+MC_API int32_t mc_machine_set_request_timeout_u64(uint64_t rt, int64_t timeout_ns) MC_NOEXCEPT;
+MC_API int32_t mc_machine_attach_u64(uint64_t rt, mc_runtime_t runtime) MC_NOEXCEPT;
+MC_API int32_t mc_machine_detach_u64(uint64_t rt) MC_NOEXCEPT;
+MC_API int32_t mc_machine_run_until_idle_u64(uint64_t rt, int64_t deadline_ns) MC_NOEXCEPT;
+MC_API int32_t mc_machine_ask_u64(uint64_t rt, uint64_t dst, uint64_t kind, uint64_t payload0, uint64_t payload1,
+                                  int64_t deadline_ns, mc_machine_envelope_t *reply) MC_NOEXCEPT;
 
 /* --- Registries -------------------------------------------------------------------------------------------------- */
 

@@ -15,9 +15,8 @@ extern "C" __attribute__((weak, visibility("default"))) void __mc_machine_bootst
 namespace {
 
 using mc::abi::machine_id;
-using mc::abi::machine_runtime;
+using mc::abi::with_machines;
 using mc::machine::EmitContext;
-using mc::machine::Runtime;
 
 mc::sync::atomic<uint64_t> managed{0}; // 0: there is none
 mc::sync::atomic<bool> bootstrapped{false};
@@ -118,82 +117,74 @@ MC_SECOND_NAME(managed_shutdown_u64)
 
 // A mailbox as large as can be is never full before memory is.
 uint64_t mc_machine_runtime_spawn_u64(uint64_t rt, uint64_t mailbox_cap) noexcept {
-    Runtime *runtime = machine_runtime(rt);
     const auto bound = static_cast<uint32_t>(std::min<uint64_t>(mailbox_cap, UINT32_MAX));
-    return runtime == nullptr ? 0 : runtime->spawn(bound);
+    return with_machines(rt, uint64_t{0}, [=](auto &runtime) { return runtime.spawn(bound); });
 }
 MC_SECOND_NAME(spawn_u64)
 
 uint64_t mc_machine_runtime_start_u64(uint64_t rt, uint64_t machine) noexcept {
-    Runtime *runtime = machine_runtime(rt);
-    return runtime != nullptr && runtime->start(machine_id(machine));
+    return with_machines(rt, uint64_t{0}, [=](auto &runtime) { return runtime.start(machine_id(machine)); });
 }
 MC_SECOND_NAME(start_u64)
 
 uint64_t mc_machine_runtime_set_state_u64(uint64_t rt, uint64_t machine, uint64_t state) noexcept {
-    Runtime *runtime = machine_runtime(rt);
-    return runtime != nullptr && runtime->set_state(machine_id(machine), state);
+    return with_machines(rt, uint64_t{0}, [=](auto &runtime) { return runtime.set_state(machine_id(machine), state); });
 }
 MC_SECOND_NAME(set_state_u64)
 
 uint64_t mc_machine_runtime_send_u64(uint64_t rt, uint64_t dst, uint64_t kind, uint64_t payload0,
                                      uint64_t payload1) noexcept {
-    Runtime *runtime = machine_runtime(rt);
-    if (runtime == nullptr)
-        return MC_MAILBOX_ENQUEUE_MACHINE_UNKNOWN;
-    return runtime->enqueue(machine_id(dst), envelope_of(kind, payload0, payload1));
+    return with_machines(rt, uint64_t{MC_MAILBOX_ENQUEUE_MACHINE_UNKNOWN}, [=](auto &runtime) {
+        return runtime.enqueue(machine_id(dst), envelope_of(kind, payload0, payload1));
+    });
 }
 MC_SECOND_NAME(send_u64)
 
 uint64_t mc_machine_runtime_request_u64(uint64_t rt, uint64_t src, uint64_t dst, uint64_t kind, uint64_t payload0,
                                         uint64_t payload1) noexcept {
-    Runtime *runtime = machine_runtime(rt);
-    if (runtime == nullptr)
-        return 0;
     const uint32_t to = src > UINT32_MAX ? 0 : machine_id(dst); // a requester that cannot be: as an unknown destination
-    uint64_t pending = 0;
-    (void)runtime->request(machine_id(src), to, envelope_of(kind, payload0, payload1), &pending);
-    return pending;
+    return with_machines(rt, uint64_t{0}, [=](auto &runtime) {
+        uint64_t pending = 0;
+        (void)runtime.request(machine_id(src), to, envelope_of(kind, payload0, payload1), &pending);
+        return pending;
+    });
 }
 MC_SECOND_NAME(request_u64)
 
 uint64_t mc_machine_runtime_reply_u64(uint64_t rt, uint64_t src, uint64_t cap, uint64_t kind, uint64_t payload0,
                                       uint64_t payload1) noexcept {
-    Runtime *runtime = machine_runtime(rt);
-    if (runtime == nullptr)
-        return MC_REPLY_CAP_UNKNOWN;
     const uint64_t known = src > UINT32_MAX ? 0 : cap; // a replier that cannot be: as an unknown capability
-    return runtime->reply(machine_id(src), known, envelope_of(kind, payload0, payload1));
+    return with_machines(rt, uint64_t{MC_REPLY_CAP_UNKNOWN}, [=](auto &runtime) {
+        return runtime.reply(machine_id(src), known, envelope_of(kind, payload0, payload1));
+    });
 }
 MC_SECOND_NAME(reply_u64)
 
 uint64_t mc_machine_runtime_bind_dispatch_u64(uint64_t rt, uint64_t machine, uint64_t fn, uint64_t ctx) noexcept {
-    Runtime *runtime = machine_runtime(rt);
-    return runtime != nullptr &&
-           runtime->bind_function(machine_id(machine), function_at<mc_machine_dispatch_txn_fn>(fn),
-                                  function_at<void *>(ctx));
+    return with_machines(rt, uint64_t{0}, [=](auto &runtime) {
+        return runtime.bind_function(machine_id(machine), function_at<mc_machine_dispatch_txn_fn>(fn),
+                                     function_at<void *>(ctx));
+    });
 }
 MC_SECOND_NAME(bind_dispatch_u64)
 
 uint64_t mc_machine_runtime_bind_dispatch_thunk_u64(uint64_t rt, uint64_t machine, uint64_t thunk_id,
                                                     uint64_t ctx) noexcept {
-    Runtime *runtime = machine_runtime(rt);
-    return runtime != nullptr && runtime->bind_thunk(machine_id(machine), thunk_id, function_at<void *>(ctx));
+    return with_machines(rt, uint64_t{0}, [=](auto &runtime) {
+        return runtime.bind_thunk(machine_id(machine), thunk_id, function_at<void *>(ctx));
+    });
 }
 MC_SECOND_NAME(bind_dispatch_thunk_u64)
 
 uint64_t mc_machine_runtime_bind_descriptor_u64(uint64_t rt, uint64_t machine, uint64_t descriptor_id,
                                                 uint64_t initial_tag) noexcept {
-    Runtime *runtime = machine_runtime(rt);
-    return runtime != nullptr && runtime->bind_descriptor(machine_id(machine), descriptor_id, initial_tag);
+    return with_machines(rt, uint64_t{0}, [=](auto &runtime) {
+        return runtime.bind_descriptor(machine_id(machine), descriptor_id, initial_tag);
+    });
 }
 MC_SECOND_NAME(bind_descriptor_u64)
 
-uint64_t mc_machine_runtime_step_u64(uint64_t rt) noexcept {
-    Runtime *runtime = machine_runtime(rt);
-    void **slot = runtime == nullptr ? nullptr : mc::abi::emit_slot();
-    return slot == nullptr ? MC_STEP_IDLE : runtime->step(nullptr, nullptr, slot);
-}
+uint64_t mc_machine_runtime_step_u64(uint64_t rt) noexcept { return mc::abi::step_machines(rt, nullptr, nullptr); }
 MC_SECOND_NAME(step_u64)
 
 // --- what a handler emits ---

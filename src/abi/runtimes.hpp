@@ -9,9 +9,28 @@
 
 namespace mc::abi {
 
-inline machine::Runtime *machine_runtime(uint64_t word) noexcept { return machine::find_runtime(word); }
-inline machine::Runtime *machine_runtime(const mc_machine_runtime_t *rt) noexcept {
-    return machine::find_runtime(reinterpret_cast<uintptr_t>(rt));
+inline uint64_t word_of(uint64_t word) noexcept { return word; }
+inline uint64_t word_of(const mc_machine_runtime_t *rt) noexcept { return reinterpret_cast<uintptr_t>(rt); }
+
+template <class Result, class Act>
+Result with_attached(machine::Host &host, uint64_t word, Result otherwise, Act act) noexcept {
+    machine::Engine<machine::Par> *engine = host.pin(word);
+    if (engine == nullptr)
+        return otherwise;
+    const Result result = static_cast<Result>(act(*engine));
+    host.unpin();
+    return result;
+}
+
+// act(engine), whichever kind it is, or `otherwise` when no runtime has the name.
+template <class Handle, class Result, class Act>
+__attribute__((always_inline)) inline Result with_machines(Handle rt, Result otherwise, Act act) noexcept {
+    const machine::Runtime runtime = machine::find_runtime(word_of(rt));
+    if (!runtime) [[unlikely]]
+        return otherwise;
+    if (runtime.is_attached()) [[unlikely]]
+        return with_attached(*runtime.host(), word_of(rt), otherwise, act);
+    return static_cast<Result>(act(*runtime.engine()));
 }
 
 // A machine's id; 0, which is nobody's, for one that is none.
@@ -26,6 +45,16 @@ inline void **emit_slot() noexcept {
         thread = attach(&status);
     }
     return thread == nullptr ? nullptr : &thread->running->emits_to;
+}
+
+// One step of one that is stepped; IDLE otherwise.
+template <class Handle>
+mc_machine_step_status_t step_machines(Handle rt, mc_machine_dispatch_txn_fn fn, void *context) noexcept {
+    const machine::Runtime runtime = machine::find_runtime(word_of(rt));
+    if (!runtime || runtime.is_attached())
+        return MC_STEP_IDLE;
+    void **slot = emit_slot();
+    return slot == nullptr ? MC_STEP_IDLE : runtime.engine()->step(fn, context, slot);
 }
 
 // Makes a runtime of that name; false: no memory.

@@ -5,12 +5,13 @@
 // hold away drops the box. So a box that a handler passes on, or returns as a reply, or that a program sends twice by
 // mistake, is one box and is freed once.
 //
-// A runtime's table; guarded as the runtime is. drop_box calls users: with nothing locked.
+// A runtime's table; it takes the locks of its parts, which are innermost. drop_box calls users: with nothing locked.
 //
 // Rejected: counting only what is known to be held twice, a box that is sent twice from outside a handler would be freed
 // twice; a count in the box, whose memory is the program's.
 #pragma once
 
+#include "machine/parts.hpp"
 #include "machine/word_map.hpp"
 
 #include <mc/machine.h>
@@ -27,35 +28,85 @@ void drop_box(uint64_t word0, uint64_t layout) noexcept;
 
 class Boxes {
 public:
-    bool held(uint64_t box) const noexcept { return counts_.find(box) != nullptr; }
-    uint64_t size() const noexcept { return counts_.size(); }
+    // For an attached runtime; then, of a new one: room for what `from` has, and the taking of it, while nobody else is about.
+    // False: no memory.
+    [[nodiscard]] bool make_many() noexcept { return parts_.make_many(); }
+    [[nodiscard]] bool prepare_for(const Boxes &from) noexcept;
+    void take_from(Boxes &from) noexcept;
 
-    [[nodiscard]] bool reserve(uint64_t boxes) noexcept { return counts_.reserve(boxes); }
+    bool held(uint64_t box) const noexcept {
+        const Part &part = part_of(box);
+        const PartGuard guard(part.lock, parts_.shared());
+        return part.counts.find(box) != nullptr;
+    }
+    uint64_t size() const noexcept {
+        uint64_t total = 0;
+        for (const Part &part : parts_) {
+            const PartGuard guard(part.lock, parts_.shared());
+            total += part.counts.size();
+        }
+        return total;
+    }
 
-    // One more holder. False: no memory, nothing has changed. Does not fail for a box that is held, nor after reserve.
+    // One more holder. False: no memory, nothing has changed, and nobody held it. Does not fail for a box that is held.
     [[nodiscard]] bool hold(uint64_t box) noexcept {
-        if (uint64_t *count = counts_.find(box); count != nullptr) {
-            ++*count;
+        Part &part = part_of(box);
+        const PartGuard guard(part.lock, parts_.shared());
+        if (uint64_t *count = part.counts.find(box); count != nullptr) {
+            *count = (*count & ~given_away) + 1;
             return true;
         }
-        if (!counts_.reserve(1))
+        if (!part.counts.reserve(1))
             return false;
-        counts_.insert(box, 1);
+        part.counts.insert(box, 1);
         return true;
     }
 
     // One less. True: it was the last, the box is the caller's to drop.
     [[nodiscard]] bool let_go(uint64_t box) noexcept {
-        uint64_t *count = counts_.find(box);
+        Part &part = part_of(box);
+        const PartGuard guard(part.lock, parts_.shared());
+        uint64_t *count = part.counts.find(box);
         MC_INVARIANT(count != nullptr, box);
-        if (--*count != 0)
+        const uint64_t left = --*count;
+        if ((left & ~given_away) != 0)
             return false;
-        counts_.erase(count);
-        return true;
+        part.counts.erase(count);
+        return left == 0;
+    }
+
+    // One less, of a box that has been given away.
+    void forget(uint64_t box) noexcept {
+        Part &part = part_of(box);
+        const PartGuard guard(part.lock, parts_.shared());
+        uint64_t *count = part.counts.find(box);
+        MC_INVARIANT(count != nullptr && (*count & given_away) != 0, box);
+        if (--*count == given_away)
+            part.counts.erase(count);
+    }
+
+    // One less, and the box is the program's from now on: who lets go of it last does not drop it. Until it is held anew.
+    void give_away(uint64_t box) noexcept {
+        Part &part = part_of(box);
+        const PartGuard guard(part.lock, parts_.shared());
+        uint64_t *count = part.counts.find(box);
+        MC_INVARIANT(count != nullptr, box);
+        *count = (*count | given_away) - 1;
+        if (*count == given_away)
+            part.counts.erase(count);
     }
 
 private:
-    WordMap counts_;
+    static constexpr uint64_t given_away = uint64_t{1} << 63; // beside the count
+
+    struct alignas(64) Part {
+        mutable base::Spinlock lock;
+        WordMap counts;
+    };
+    static uint64_t key_of(uint64_t box) noexcept { return (box >> 4) ^ (box >> 12); } // they are 16 bytes apart
+    Part &part_of(uint64_t box) const noexcept { return parts_.of(key_of(box)); }
+
+    Parts<Part> parts_;
 };
 
 } // namespace mc::machine

@@ -113,7 +113,7 @@ Test(MachineManaged, made_by_the_bootstrap_function) {
     cr_assert_neq(another, 0);
     cr_assert_eq(bootstraps.load(sync::relaxed), 1);
     cr_assert_eq(__mc_machine_runtime_managed_shutdown_u64(), 1);
-    cr_assert_null(machine::find_runtime(word));
+    cr_assert_not(machine::find_runtime(word));
     __mc_machine_runtime_free(another);
     cr_assert_eq(memory.blocks, blocks); // the one that came second has ended, too
 }
@@ -187,7 +187,7 @@ Test(MachineManaged, made_and_ended_by_threads) {
     made.erase(std::unique(made.begin(), made.end()), made.end());
     cr_assert_eq(made.size(), ends);
     for (const uint64_t word : made)
-        cr_assert_null(machine::find_runtime(word));
+        cr_assert_not(machine::find_runtime(word));
     cr_assert_eq(bootstraps.load(sync::relaxed), 1);
 }
 

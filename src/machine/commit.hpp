@@ -2,17 +2,18 @@
 //
 // The order, which is the protocol:
 //   1  hold the boxes of effects that the handler has filled in (those that it emitted are held)
-//   2  lock the parties: self, destinations, reply requesters, subscribers; revalidate   (nothing to do in Seq)
+//   2  attached: gather the parties (self, destinations, requesters of replies, subscribers), lock them all, and see that they are
+//      still the ones meant, else gather them anew; see parties.hpp
 //   3  check everything, all effects on one machine together, with room for them in its mailbox; who gets each is noted
 //   4  allocate the rest: rows, subscriptions, room for what publications miss
 //   5  apply: subscriptions, outbox, requests, replies, publications; within a kind, the handler's before the emitted ones;
 //      then the state
 //   6  unlock
-//   7  link the destinations into the ready queue, then self; hooks; drops                (step.hpp)
+//   7  the destinations are ready, in this order, then self; hooks; drops                  (step.hpp)
 // Up to 4 anything can fail, and leaves everything as it was; from 5 on nothing fails.
 //
 // dispatch.receivers has who gets each effect: of the outbox, the requests and the replies that the handler has filled in, then
-// of what it has emitted, null for a publication. So that a machine is looked up once.
+// of what it has emitted, null for a publication, or for a reply to an asker. So that a machine is looked up once.
 #pragma once
 
 #include "base/guarded.hpp"
@@ -26,7 +27,7 @@ namespace mc::machine {
 
 // What a commit leaves to be done when nothing is locked any more.
 template <class Sync> struct Engine<Sync>::Outcome {
-    ReadyQueue<Sync> woken;   // shared: who is to go into the ready queue
+    Woken woken;
     Row *completed = nullptr; // by replies, in their order
     Row **completed_end = &completed;
     uint64_t replaced = 0; // a state's token, with its layout
@@ -88,15 +89,22 @@ template <class Sync> bool Engine<Sync>::hold_effects(Dispatch &dispatch, const 
     effects::for_each_payload(txn, [&](uint64_t word0, uint64_t word1) { boxes += is_box(word0, word1); });
     if (boxes == 0)
         return true;
-    if (!boxes_.reserve(boxes) || !dispatch.filled.reserve(boxes))
+    if (!dispatch.filled.reserve(boxes))
         return false;
+    bool good = true;
     effects::for_each_payload(txn, [&](uint64_t word0, uint64_t word1) {
-        if (!is_box(word0, word1))
+        if (!good || !is_box(word0, word1))
             return;
-        (void)boxes_.hold(word0);
-        dispatch.filled.push({word0, word1});
+        good = boxes_.hold(word0);
+        if (good)
+            dispatch.filled.push({word0, word1});
     });
-    return true;
+    if (good)
+        return true;
+    for (const Filled &box : dispatch.filled)
+        (void)boxes_.let_go(box.word0); // not dropped
+    dispatch.filled.clear();
+    return false;
 }
 
 // Of effects that do not happen. Calls users: the dispatch is out of their reach.
@@ -113,7 +121,7 @@ template <class Sync> void Engine<Sync>::drop_unheld_effects(const Txn &txn) noe
     uint64_t at = 0;
     effects::for_each_payload(txn, [&](uint64_t word0, uint64_t word1) {
         const uint64_t here = at++;
-        if (!is_box(word0, word1) || boxes_.held(word0))
+        if (!is_box(word0, word1))
             return;
         uint64_t other = 0;
         bool again = false;
@@ -121,72 +129,144 @@ template <class Sync> void Engine<Sync>::drop_unheld_effects(const Txn &txn) noe
             again |= other++ > here && later0 == word0 && is_box(later0, later1);
         });
         if (!again)
-            drop(word0, word1);
+            drop_unheld(word0, word1);
     });
 }
 
 // --- 2: the parties ------------------------------------------------------------------------------------------------------
 
-// Calls visit(machine's id) for each envelope that the effects send, publications aside, until it returns false.
+// Attached. Locks the topics that are concerned, and gathers everybody else. False: no memory; the topics are locked all the same.
 template <class Sync>
-template <class Visit>
-bool Engine<Sync>::for_each_destination(Dispatch &dispatch, const Txn &txn, Visit visit) noexcept {
+bool Engine<Sync>::gather(Parties &parties, Dispatch &dispatch, Machine &self, const Txn &txn,
+                          Subscriptions::Set *topics) noexcept {
+    Subscriptions::Set set = 0;
+    for (const mc_subscription_update_t &update : effects::subscriptions(txn))
+        set |= subscriptions_.set_of(update.kind, update.routing);
+    if (dispatch.has(Effect::publish))
+        for (const Staged &effect : dispatch.staged)
+            if (effect.effect == Effect::publish)
+                set |= subscriptions_.set_of(effect.kind, effect.key);
+    subscriptions_.lock(set);
+    *topics = set;
+
+    parties.clear();
+    uint64_t most = 1 + effects::subscriptions(txn).size() + effects::outbox(txn).size() +
+                    effects::requests(txn).size() + effects::replies(txn).size() + dispatch.staged.size();
+    if (dispatch.has(Effect::publish))
+        for (const Staged &effect : dispatch.staged)
+            if (effect.effect == Effect::publish)
+                if (const Topic *topic = subscriptions_.table(effect.kind, effect.key).topic(effect.kind, effect.key);
+                    topic != nullptr)
+                    most += topic->count;
+    if (!parties.reserve(most))
+        return false;
+    auto machine = [&](uint32_t id) { parties.add(id, table_.find(id)); };
+    auto requester_of = [&](uint64_t cap) {
+        Pending::Owner owner;
+        if (!pending_.owner_of(cap, &owner, nullptr))
+            return;
+        if (owner.asker != nullptr)
+            parties.add(*owner.asker);
+        else
+            machine(owner.requester);
+    };
+    parties.add(dispatch.machine, &self);
+    for (const mc_subscription_update_t &update : effects::subscriptions(txn))
+        machine(update.machine_id);
     for (const mc_machine_outbox_effect_t &effect : effects::outbox(txn))
-        if (!visit(effect.dst))
-            return false;
+        machine(effect.dst);
     for (const mc_machine_request_effect_t &effect : effects::requests(txn))
-        if (!visit(effect.dst))
-            return false;
-    for (const mc_machine_reply_effect_t &effect : effects::replies(txn)) {
-        const Row *row = pending_.find_active(effect.reply_cap_id);
-        if (row != nullptr && !visit(row->requester))
-            return false;
-    }
+        machine(effect.dst);
+    for (const mc_machine_reply_effect_t &effect : effects::replies(txn))
+        requester_of(effect.reply_cap_id);
     for (const Staged &effect : dispatch.staged) {
-        uint32_t dst = effect.dst;
-        if (effect.effect == Effect::publish)
-            continue;
         if (effect.effect == Effect::reply) {
-            const Row *row = pending_.find_active(effect.key);
-            if (row == nullptr)
-                continue;
-            dst = row->requester;
+            requester_of(effect.key);
+        } else if (effect.effect == Effect::publish) {
+            const Topic *topic = subscriptions_.table(effect.kind, effect.key).topic(effect.kind, effect.key);
+            for (Subscription *to = topic == nullptr ? nullptr : topic->subscribers.front(); to != nullptr;
+                 to = topic->subscribers.after(to))
+                machine(to->machine);
+        } else {
+            machine(effect.dst);
         }
-        if (!visit(dst))
-            return false;
     }
     return true;
 }
 
 // --- 3: check --------------------------------------------------------------------------------------------------------
 
-template <class Sync> bool Engine<Sync>::check_subscriptions(const Txn &txn) noexcept {
+template <class Sync> bool Engine<Sync>::check_subscriptions(Dispatch &dispatch, const Txn &txn) noexcept {
     for (const mc_subscription_update_t &update : effects::subscriptions(txn)) {
-        if (effects::operation(update) == MC_SUBSCRIPTION_REMOVE)
-            continue;
-        const Machine *machine =
-            effects::operation(update) == MC_SUBSCRIPTION_ADD ? table_.find(update.machine_id) : nullptr;
-        if (machine == nullptr || !machine->takes_mail())
+        const uint32_t operation = effects::operation(update);
+        if (operation != MC_SUBSCRIPTION_ADD && operation != MC_SUBSCRIPTION_REMOVE)
+            return false;
+        const Machine *machine = table_.find(update.machine_id);
+        if (machine != nullptr && !is_party(dispatch, update.machine_id, *machine))
+            return false;
+        if (operation == MC_SUBSCRIPTION_ADD && (machine == nullptr || !machine->takes_mail()))
             return false;
     }
     return true;
 }
 
+// Attached: a machine that an id finds now may be none of those that are locked, since it has just been spawned.
+template <class Sync>
+inline bool Engine<Sync>::is_party(Dispatch &dispatch, uint32_t id, const Machine &machine) noexcept {
+    if constexpr (Sync::shared)
+        if (!dispatch.parties->hold(id, machine)) [[unlikely]] {
+            dispatch.refusal = Refusal::moved;
+            return false;
+        }
+    return true;
+}
+
 // The machine takes mail, and has room for this with what it is sent besides.
 template <class Sync> inline bool Engine<Sync>::check_receiver(Dispatch &dispatch, uint32_t dst) noexcept {
-    Machine *machine = nullptr;
-    if (refusal(dst, &machine) != 0)
+    Machine *machine = table_.find(dst);
+    if (machine == nullptr || !is_party(dispatch, dst, *machine) || !machine->takes_mail())
         return false;
     const uint32_t incoming = machine->mail.incoming + 1;
-    if (!machine->mail.fits(incoming) || !machine->mail.reserve(incoming))
+    if (!machine->mail.fits(incoming)) {
+        dispatch.refusal = Refusal::full;
+        dispatch.full = machine;
+        dispatch.full_of = incoming;
+        return false;
+    }
+    if (!machine->mail.reserve(incoming))
         return false;
     machine->mail.incoming = incoming;
     dispatch.receivers.push(machine);
     return true;
 }
 
+// As check_receiver, for who waits for a reply.
+template <class Sync> inline bool Engine<Sync>::check_owner(Dispatch &dispatch, const Row &row) noexcept {
+    if constexpr (Sync::shared)
+        if (row.asker != nullptr) {
+            dispatch.receivers.push(nullptr);
+            return true;
+        }
+    return check_receiver(dispatch, row.requester);
+}
+
 // The capability is active, and used once. Null: it is not.
-template <class Sync> Row *Engine<Sync>::claim(uint64_t cap) noexcept {
+template <class Sync> Row *Engine<Sync>::claim(Dispatch &dispatch, uint64_t cap) noexcept {
+    if constexpr (Sync::shared) { // the row is only looked at by who has its owner's lock
+        Pending::Owner owner;
+        if (!pending_.owner_of(cap, &owner, nullptr)) {
+            dispatch.refusal = Refusal::late;
+            return nullptr;
+        }
+        const Machine *machine = owner.asker != nullptr ? nullptr : table_.find(owner.requester);
+        if (owner.asker != nullptr ? !dispatch.parties->hold(*owner.asker)
+                                   : machine != nullptr && !dispatch.parties->hold(owner.requester, *machine)) {
+            dispatch.refusal = Refusal::moved;
+            return nullptr;
+        }
+        if (owner.asker == nullptr && machine == nullptr)
+            return nullptr; // nobody could get it
+    }
     Row *row = pending_.find_active(cap);
     if (row == nullptr || row->claimed)
         return nullptr;
@@ -196,7 +276,7 @@ template <class Sync> Row *Engine<Sync>::claim(uint64_t cap) noexcept {
 
 // What the handler has filled in.
 template <class Sync> bool Engine<Sync>::check_filled(Dispatch &dispatch, const Txn &txn) noexcept {
-    if (!effects::whole(txn) || !check_subscriptions(txn))
+    if (!check_subscriptions(dispatch, txn))
         return false;
     for (const mc_machine_outbox_effect_t &effect : effects::outbox(txn))
         if (!check_receiver(dispatch, effect.dst))
@@ -205,28 +285,32 @@ template <class Sync> bool Engine<Sync>::check_filled(Dispatch &dispatch, const 
         if (!check_receiver(dispatch, effect.dst))
             return false;
     for (const mc_machine_reply_effect_t &effect : effects::replies(txn)) {
-        const Row *row = claim(effect.reply_cap_id);
-        if (row == nullptr || !check_receiver(dispatch, row->requester))
+        const Row *row = claim(dispatch, effect.reply_cap_id);
+        if (row == nullptr || !check_owner(dispatch, *row)) {
+            if (row == nullptr)
+                dispatch.late =
+                    plain_envelope(dispatch.machine, effect.env.kind, effect.env.payload0, effect.env.payload1);
             return false;
+        }
     }
     return true;
 }
 
 template <class Sync> bool Engine<Sync>::check_staged(Dispatch &dispatch) noexcept {
     for (Staged &effect : dispatch.staged) {
-        uint32_t dst = effect.dst;
         if (effect.effect == Effect::publish) [[unlikely]] {
             dispatch.receivers.push(nullptr);
             continue;
         }
         if (effect.effect == Effect::reply) {
-            effect.row = claim(effect.key);
+            effect.row = claim(dispatch, effect.key);
             if (effect.row == nullptr)
+                dispatch.late = plain_envelope(dispatch.machine, effect.kind, effect.payload0, effect.payload1);
+            if (effect.row == nullptr || !check_owner(dispatch, *effect.row))
                 return false;
-            dst = effect.row->requester;
-        }
-        if (!check_receiver(dispatch, dst))
+        } else if (!check_receiver(dispatch, effect.dst)) {
             return false;
+        }
     }
     return true;
 }
@@ -247,6 +331,15 @@ template <class Sync> void Engine<Sync>::forget_check(Dispatch &dispatch, const 
             machine->mail.give_back_unused();
         }
     auto unclaim = [&](uint64_t cap) {
+        if constexpr (Sync::shared) {
+            Pending::Owner owner;
+            if (!pending_.owner_of(cap, &owner, nullptr))
+                return;
+            const Machine *machine = owner.asker != nullptr ? nullptr : table_.find(owner.requester);
+            if (owner.asker != nullptr ? !dispatch.parties->hold(*owner.asker)
+                                       : machine == nullptr || !dispatch.parties->hold(owner.requester, *machine))
+                return; // never ours
+        }
         if (Row *row = pending_.find_active(cap); row != nullptr)
             row->claimed = false;
     };
@@ -257,6 +350,7 @@ template <class Sync> void Engine<Sync>::forget_check(Dispatch &dispatch, const 
             unclaim(effect.key);
             effect.row = nullptr;
         }
+    dispatch.receivers.clear();
 }
 
 // --- 4: allocate -------------------------------------------------------------------------------------------------------
@@ -267,26 +361,36 @@ template <class Sync> bool Engine<Sync>::allocate(Dispatch &dispatch, const Txn 
         if (!dispatch.rows.reserve(requests.size()))
             return false;
         for (const mc_machine_request_effect_t &effect : requests) {
-            Row *row = pending_.reserve(effect.pending_id); // null, too, when the id is taken
+            // Null, too, when the id is taken.
+            Row *row = pending_.reserve(effect.pending_id, Sync::shared ? &dispatch.ids : nullptr);
             if (row == nullptr)
                 return false;
             dispatch.rows.push(row);
         }
     }
+    const auto updates = effects::subscriptions(txn);
     uint64_t adds = 0;
-    for (const mc_subscription_update_t &update : effects::subscriptions(txn))
+    for (const mc_subscription_update_t &update : updates)
         adds += effects::operation(update) == MC_SUBSCRIPTION_ADD;
     if (dispatch.has(Effect::publish)) {
         uint64_t most = 0; // receivers
         for (const Staged &effect : dispatch.staged)
             if (effect.effect == Effect::publish) {
-                const Topic *topic = subscriptions_.topic(effect.kind, effect.key);
+                const Topic *topic = subscriptions_.table(effect.kind, effect.key).topic(effect.kind, effect.key);
                 most += adds + (topic == nullptr ? 0 : topic->count);
             }
         if (!dispatch.missed.reserve(most))
             return false;
     }
-    return adds == 0 || subscriptions_.prepare(adds); // last: what it allocates is given back by apply alone
+    // Last: what this allocates is given back by apply alone, or here.
+    for (uint32_t i = 0; i < updates.size(); ++i)
+        if (effects::operation(updates[i]) == MC_SUBSCRIPTION_ADD &&
+            !subscriptions_.table(updates[i].kind, updates[i].routing).prepare(1)) {
+            for (uint32_t back = 0; back < i; ++back)
+                subscriptions_.table(updates[back].kind, updates[back].routing).drop_prepared();
+            return false;
+        }
+    return true;
 }
 
 // --- 5: apply ----------------------------------------------------------------------------------------------------------
@@ -295,15 +399,15 @@ template <class Sync>
 uint64_t Engine<Sync>::deliver(Machine &machine, const Envelope &envelope, Outcome *outcome) noexcept {
     machine.mail.incoming = 0;
     const uint64_t position = machine.mail.push(envelope);
-    wake(Sync::shared ? outcome->woken : ready_, machine);
+    wake(outcome->woken, machine);
     return position;
 }
 
 // The envelope holds the box, the row does from now on.
 template <class Sync>
-void Engine<Sync>::deliver_request(Row *row, uint32_t src, Machine &machine, uint64_t kind, uint64_t payload0,
+void Engine<Sync>::deliver_request(Row *row, Machine &self, Machine &machine, uint64_t kind, uint64_t payload0,
                                    uint64_t payload1, Outcome *outcome) noexcept {
-    Envelope envelope = plain_envelope(src, kind, payload0, payload1);
+    Envelope envelope = plain_envelope(self.id, kind, payload0, payload1);
     envelope.reply_cap_id = row->id;
     if (is_box(payload0, payload1))
         (void)boxes_.hold(payload0); // cannot fail: it is held
@@ -311,20 +415,23 @@ void Engine<Sync>::deliver_request(Row *row, uint32_t src, Machine &machine, uin
     row->payload0 = payload0;
     row->payload1 = payload1;
     row->position = deliver(machine, envelope, outcome);
-    link_request(row, src);
+    link_request(row, self.id, &self);
+    outcome->woken.requests = true;
 }
 
 template <class Sync>
-void Engine<Sync>::deliver_reply(Row *row, uint32_t src, Machine &machine, uint64_t kind, uint64_t payload0,
+void Engine<Sync>::deliver_reply(Row *row, uint32_t src, Machine *machine, uint64_t kind, uint64_t payload0,
                                  uint64_t payload1, Outcome *outcome) noexcept {
     Envelope envelope = plain_envelope(src, kind, payload0, payload1);
     envelope.pending_id = row->id;
     envelope.origin_payload0 = row->payload0;
     envelope.origin_payload1 = row->payload1;
     envelope.origin_request_site_key = row->site;
-    (void)deliver(machine, envelope, outcome);
-    pending_.remove(row);
-    ++cleanups_[MC_PENDING_CLEANUP_COMPLETED];
+    if (machine != nullptr)
+        (void)deliver(*machine, envelope, outcome);
+    else
+        give_answer(*row, envelope);
+    pending_.remove(row, MC_PENDING_CLEANUP_COMPLETED);
     row->next = nullptr;
     *outcome->completed_end = row;
     outcome->completed_end = &row->next;
@@ -334,7 +441,7 @@ void Engine<Sync>::deliver_reply(Row *row, uint32_t src, Machine &machine, uint6
 template <class Sync>
 void Engine<Sync>::deliver_publication(Dispatch &dispatch, uint32_t staged, Outcome *outcome) noexcept {
     const Staged &effect = dispatch.staged[staged];
-    const Topic *topic = subscriptions_.topic(effect.kind, effect.key);
+    const Topic *topic = subscriptions_.table(effect.kind, effect.key).topic(effect.kind, effect.key);
     if (topic == nullptr)
         return;
     const Envelope envelope = plain_envelope(dispatch.machine, effect.kind, effect.payload0, effect.payload1);
@@ -357,46 +464,46 @@ template <class Sync>
 void Engine<Sync>::apply(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept {
     const auto updates = effects::subscriptions(txn);
     for (const mc_subscription_update_t &update : updates) {
+        SubscriptionTable &table = subscriptions_.table(update.kind, update.routing);
         if (effects::operation(update) == MC_SUBSCRIPTION_ADD)
-            subscriptions_.add(update.machine_id, update.kind, update.routing,
-                               table_.find(update.machine_id)->subscriptions);
+            table.add(update.machine_id, update.kind, update.routing, table_.find(update.machine_id)->subscriptions);
         else
-            subscriptions_.remove(update.machine_id, update.kind, update.routing);
+            table.remove(update.machine_id, update.kind, update.routing);
     }
-    if (!updates.empty())
-        subscriptions_.drop_prepared();
+    for (const mc_subscription_update_t &update : updates)
+        subscriptions_.table(update.kind, update.routing).drop_prepared();
 
     Machine **receiver = dispatch.receivers.begin(); // of the next that the handler has filled in
     Machine **const of_staged = dispatch.receivers.end() - dispatch.staged.size();
-    auto each_staged = [&](Effect effect, auto carry_out) {
+    auto each_staged = [&](Effect effect, auto perform) {
         if (dispatch.has(effect))
             for (uint32_t i = 0; i < dispatch.staged.size(); ++i)
                 if (dispatch.staged[i].effect == effect)
-                    carry_out(dispatch.staged[i], *of_staged[i]);
+                    perform(dispatch.staged[i], of_staged[i]);
     };
 
     for (const mc_machine_outbox_effect_t &effect : effects::outbox(txn))
         (void)deliver(**receiver++, effect.env, outcome);
-    each_staged(Effect::send, [&](const Staged &effect, Machine &to) {
-        (void)deliver(to, plain_envelope(self.id, effect.kind, effect.payload0, effect.payload1), outcome);
+    each_staged(Effect::send, [&](const Staged &effect, Machine *to) {
+        (void)deliver(*to, plain_envelope(self.id, effect.kind, effect.payload0, effect.payload1), outcome);
     });
 
     uint32_t next_row = 0;
     for (const mc_machine_request_effect_t &effect : effects::requests(txn)) {
         Row *row = dispatch.rows[next_row++];
         row->site = effect.request_site_key;
-        deliver_request(row, self.id, **receiver++, effect.env.kind, effect.env.payload0, effect.env.payload1, outcome);
+        deliver_request(row, self, **receiver++, effect.env.kind, effect.env.payload0, effect.env.payload1, outcome);
     }
     dispatch.rows.clear();
-    each_staged(Effect::request, [&](Staged &effect, Machine &to) {
-        deliver_request(std::exchange(effect.row, nullptr), self.id, to, effect.kind, effect.payload0, effect.payload1,
+    each_staged(Effect::request, [&](Staged &effect, Machine *to) {
+        deliver_request(std::exchange(effect.row, nullptr), self, *to, effect.kind, effect.payload0, effect.payload1,
                         outcome);
     });
 
     for (const mc_machine_reply_effect_t &effect : effects::replies(txn))
-        deliver_reply(pending_.find(effect.reply_cap_id), self.id, **receiver++, effect.env.kind, effect.env.payload0,
+        deliver_reply(pending_.find(effect.reply_cap_id), self.id, *receiver++, effect.env.kind, effect.env.payload0,
                       effect.env.payload1, outcome);
-    each_staged(Effect::reply, [&](Staged &effect, Machine &to) {
+    each_staged(Effect::reply, [&](Staged &effect, Machine *to) {
         deliver_reply(std::exchange(effect.row, nullptr), self.id, to, effect.kind, effect.payload0, effect.payload1,
                       outcome);
     });
@@ -439,7 +546,7 @@ void Engine<Sync>::apply_sends(Dispatch &dispatch, Machine &self, const Txn &txn
 // Rows that nobody has been told of, but perhaps the handler.
 template <class Sync> void Engine<Sync>::roll_back_rows(Dispatch &dispatch) noexcept {
     auto forget = [&](Row *row) {
-        pending_.remove(row);
+        pending_.remove(row, 0);
         pending_.recycle(row);
     };
     for (Row *row : dispatch.rows)
@@ -451,32 +558,79 @@ template <class Sync> void Engine<Sync>::roll_back_rows(Dispatch &dispatch) noex
                 forget(std::exchange(effect.row, nullptr));
 }
 
-// 2 to 6. False: rejected, and nothing has changed.
+// 3 to 5. False: refused, and nothing has changed.
 template <class Sync>
-bool Engine<Sync>::commit(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept {
-    typename Sync::Parties parties;
-    if constexpr (Sync::shared) {
-        parties.add(self);
-        (void)for_each_destination(dispatch, txn, [&](uint32_t dst) {
-            if (Machine *machine = table_.find(dst); machine != nullptr)
-                parties.add(*machine);
-            return true;
-        });
-    }
-    parties.lock();
+bool Engine<Sync>::carry_out(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept {
     const uint64_t next_id = pending_.next_id();
     const bool only_sends = effects::none(txn) && dispatch.count(Effect::send) == dispatch.staged.size();
+    dispatch.refusal = Refusal::other;
     const bool good = check(dispatch, txn) && (only_sends || allocate(dispatch, txn));
     if (!good) [[unlikely]] {
-        pending_.mint_from(next_id); // nobody has been told of the ids since
+        if constexpr (!Sync::shared)
+            pending_.mint_from(next_id); // nobody has been told of the ids since
         forget_check(dispatch, txn);
     } else if (only_sends) {
         apply_sends(dispatch, self, txn, outcome);
     } else {
         apply(dispatch, self, txn, outcome);
     }
-    parties.unlock();
     return good;
+}
+
+// 2 to 6. False: refused, and nothing has changed. Attached: dispatch.refusal says why; when it is full, and is to wait, it waits;
+// a transaction that is carried out ends its dispatch.
+template <class Sync>
+bool Engine<Sync>::commit(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept {
+    if (!effects::whole(txn)) {
+        dispatch.refusal = Refusal::other;
+        return false;
+    }
+    if constexpr (!Sync::shared) {
+        return carry_out(dispatch, self, txn, outcome);
+    } else {
+        for (;;) {
+            Parties parties;
+            Subscriptions::Set topics = 0;
+            bool good = gather(parties, dispatch, self, txn, &topics);
+            dispatch.refusal = good ? Refusal::moved : Refusal::other;
+            dispatch.parties = &parties;
+            if (good && parties.lock()) {
+                if (self.runs()) [[likely]] {
+                    settle_state(dispatch, self);
+                    if (on_full == OnFull::retry)
+                        self.mail.pop(&dispatch.consumed); // its envelope has stayed there
+                    good = carry_out(dispatch, self, txn, outcome);
+                    if (good) {
+                        settle_state(dispatch, self); // the transaction may have given it back
+                        leave_handler(self);
+                        wake(outcome->woken, self); // behind those that it sent to
+                        dispatch.short_of_us = take_short(self, self.mail.empty());
+                    } else if (on_full == OnFull::retry) {
+                        self.mail.unpop();
+                        dispatch.consumed = {};
+                        if (dispatch.refusal == Refusal::full && dispatch.full_of <= dispatch.full->mail.bound() &&
+                            wait_for_room(self, *dispatch.full))
+                            leave_handler(self);
+                        else if (dispatch.refusal == Refusal::full)
+                            dispatch.refusal = Refusal::other; // there never will be room
+                    }
+                } else {
+                    good = false;
+                    dispatch.refusal = Refusal::gone;
+                }
+                parties.unlock();
+            } else if (good) { // self has stopped, or somebody else
+                good = false;
+                const base::SpinGuard guard(self.lock);
+                if (self.id != dispatch.machine)
+                    dispatch.refusal = Refusal::gone;
+            }
+            subscriptions_.unlock(topics);
+            dispatch.parties = nullptr;
+            if (good || dispatch.refusal != Refusal::moved)
+                return good;
+        }
+    }
 }
 
 } // namespace mc::machine

@@ -95,12 +95,30 @@ struct Missed {
     uint32_t staged; // which publication
 };
 
-template <class Sync> class Engine;
-template <class Sync> struct Machine;
+// Why a transaction is not carried out.
+enum class Refusal : uint8_t {
+    other,
+    full,  // a receiver has no room
+    late,  // a reply's request is not pending any more
+    moved, // whom it concerns has changed meanwhile: gather them anew
+    gone,  // its own machine has stopped, or does not run any more
+};
 
-template <class Sync> class Dispatch final : public EmitContext {
+// What a handler that runs has in hand of its machine. Attached: guarded by the machine's lock.
+struct InHand {
+    uint64_t state = 0; // as the handler got it
+    // Not 0: `state`, of this layout, was replaced, or its machine stopped, while the handler ran: it is dropped when the
+    // handler has done with it.
+    uint64_t abandoned_layout = 0;
+};
+
+template <class Sync> class Engine;
+class Parties;
+struct Machine;
+
+template <class Sync> class Dispatch final : public EmitContext, public InHand {
 public:
-    explicit Dispatch(Engine<Sync> &owner) noexcept : engine(owner) {}
+    explicit Dispatch(Engine<Sync> *owner) noexcept : engine(owner) {}
 
     bool send(uint32_t dst, uint64_t kind, uint64_t payload0, uint64_t payload1) noexcept override {
         return stage({Effect::send, dst, kind, payload0, payload1, 0, nullptr});
@@ -119,25 +137,31 @@ public:
     bool has(Effect effect) const noexcept { return counts[static_cast<uint32_t>(effect)] != 0; }
     uint32_t count(Effect effect) const noexcept { return counts[static_cast<uint32_t>(effect)]; }
 
-    Engine<Sync> &engine;
+    Engine<Sync> *engine;
     Dispatch *next = nullptr; // of those that the engine keeps
 
     // The task that runs the handler; then the engine.
     uint32_t machine = 0;
-    uint64_t state = 0; // as the handler got it
     uint64_t tag = 0;
     uint64_t next_tag = 0; // the thunk's
     const Descriptor *descriptor = nullptr;
-    // Not 0: `state`, of this layout, was replaced, or its machine stopped, while the handler ran: it is dropped when the
-    // handler has done with it.
-    uint64_t abandoned_layout = 0;
     mc_machine_envelope_t envelope;
     Staging<Staged, 8> staged;
     uint32_t counts[4] = {};
     Staging<Filled, 4> filled;
     Staging<Row *, 4> rows; // reserved for the handler's own requests, in their order
     Staging<Missed, 4> missed;
-    Staging<Machine<Sync> *, 8> receivers; // of the commit, see commit.hpp
+    Staging<Machine *, 8> receivers; // of the commit, see commit.hpp
+    // Attached: what it mints ids from; whose turn it is to be looked at for timeouts; and of the commit, why it is refused.
+    Pending::Block ids;
+    uint32_t part = 0;
+    Parties *parties = nullptr; // while they are locked
+    Refusal refusal = Refusal::other;
+    Machine *full = nullptr; // with how much it would have to take
+    uint32_t full_of = 0;
+    Machine *short_of_us = nullptr;      // who has room now
+    mc_machine_envelope_t late;          // the reply that comes too late
+    mc_machine_envelope_t consumed = {}; // what has left the mailbox with the commit, where it stays there until then
 
 private:
     bool stage(const Staged &effect) noexcept;

@@ -1,18 +1,22 @@
 // A runtime's engine: machines, mail, requests, subscriptions, and the step that dispatches one envelope as a transaction.
 //
-// Callers: src/abi, for a runtime that it has found live; one thread at a time (Sync = Seq). Every function may be called
-// from handlers, hooks and drop functions of the same engine, but for step inside a handler, which is refused.
+// Callers: src/abi, for a runtime that it has found live; one thread at a time while it is stepped (Sync = Seq), any thread at any
+// time while it is attached (Par), and then src/compose, whose host runs what is ready. Every function may be called from
+// handlers, hooks and drop functions of the same engine, but for step inside a handler, which is refused.
 //
 // Users are called with nothing locked and everything consistent, and may have changed anything when they return: after
 // such a call a machine is looked up anew by its id.
 //
 // The definitions are templates over the policy (policy.hpp), in headers by subject: lifecycle.hpp (start, stop, faults,
-// states, the ends of requests), delivery.hpp (direct calls), commit.hpp (a transaction's effects), step.hpp. engine.cpp
-// makes the engine for stepping of them.
+// states, the ends of requests), delivery.hpp (direct calls), commit.hpp (a transaction's effects), step.hpp, and asking.hpp,
+// which is for attached runtimes alone. engine.cpp makes the two engines of them. What is attached follows parties.hpp's rules
+// for locks; where stepping and attached differ by more than locks, they are two branches of one function.
 #pragma once
 
+#include "machine/attached.hpp"
 #include "machine/boxes.hpp"
 #include "machine/emit.hpp"
+#include "machine/parties.hpp"
 #include "machine/policy.hpp"
 #include "machine/table.hpp"
 
@@ -27,9 +31,45 @@ struct Hooks {
     void *context = nullptr;
 };
 
-template <class Sync> class Engine {
+// What a program has chosen. Attached: immutable, but for what is atomic.
+struct Choices {
+    Hooks hooks;
+    mc_machine_fault_policy_t fault_policy = MC_FAULT_POLICY_MARK_FAULTED;
+    OnFull on_full = OnFull::fault;                 // attached alone
+    OnLateReply on_late_reply = OnLateReply::fault; // likewise
+    sync::atomic<uint64_t> timeout_steps{0};        // 0: none
+    sync::atomic<int64_t> timeout_ns{0};            // likewise; attached alone
+
+    void take(const Choices &from) noexcept {
+        hooks = from.hooks;
+        fault_policy = from.fault_policy;
+        on_full = from.on_full;
+        on_late_reply = from.on_late_reply;
+        timeout_steps.store(from.timeout_steps.load(sync::relaxed), sync::relaxed);
+        timeout_ns.store(from.timeout_ns.load(sync::relaxed), sync::relaxed);
+    }
+};
+
+// What a runtime has, whatever it is driven by.
+class Core : public Choices {
+protected:
+    explicit Core(void *handle) noexcept : handle_(handle) {}
+
+    void *const handle_;
+    Table table_;
+    Boxes boxes_;
+    Pending pending_;
+    Subscriptions subscriptions_;
+    base::List<Row, OfMachine> unclaimed_; // of requesters that no machine has been yet; attached: guarded by orphans_
+    // any thread (atomic)
+    sync::atomic<uint64_t> tick_{0}; // steps, where requests time out by them
+    sync::atomic<uint64_t> stops_{0};
+
+    template <class Policy> friend class Engine;
+};
+
+template <class Sync> class Engine : public Core {
 public:
-    using Machine = machine::Machine<Sync>;
     using Dispatch = machine::Dispatch<Sync>;
     using Envelope = mc_machine_envelope_t;
     using Txn = mc_machine_dispatch_txn_t;
@@ -37,12 +77,17 @@ public:
     // handle: what descriptors' thunks get as their context. Null without memory.
     static Engine *create(void *handle) noexcept { return base::create<Engine>(handle); }
     // Everything ends, no hook is called. Inside a call that has called users it ends with that call; until then the
-    // engine goes on, unknown to all.
+    // engine goes on, unknown to all. Attached: nobody uses it any more.
     static void end(Engine *engine) noexcept;
 
-    Hooks hooks;
-    mc_machine_fault_policy_t fault_policy = MC_FAULT_POLICY_MARK_FAULTED;
-    uint64_t timeout_steps = 0;
+    // An engine of the other kind that has all that `other` had, which is empty then, and ended by the caller. Nobody else is
+    // about, and no handler runs; nothing is ready in one that is stepped. Null without memory: nothing has changed.
+    template <class Other> static Engine *take_over(Engine<Other> &other, Host *host) noexcept;
+    // Attached, about to end: a machine that is in a list still, and may have stopped.
+    static void forget(Machine *machine) noexcept {
+        if (machine->id == 0)
+            base::destroy(machine);
+    }
 
     // --- machines; false, or 0: unknown, or not in a state for it
 
@@ -72,31 +117,60 @@ public:
 
     // --- numbers
 
-    uint64_t ready_length() const noexcept { return ready_.length(); }
+    uint64_t ready_length() const noexcept {
+        if constexpr (Sync::shared)
+            return host_->ready_length();
+        return ready_.length();
+    }
     uint32_t mailbox_length(uint32_t id) const noexcept;
     const Subscriptions &subscriptions() const noexcept { return subscriptions_; }
     const Pending &pending() const noexcept { return pending_; }
-    uint64_t cleanups(uint32_t reason) const noexcept { return reason < 5 ? cleanups_[reason] : 0; }
-    uint64_t stops() const noexcept { return stops_; }
+    uint64_t cleanups(uint32_t reason) const noexcept { return pending_.ended(reason); }
+    uint64_t stops() const noexcept { return stops_.load(sync::relaxed); }
     uint64_t boxes() const noexcept { return boxes_.size(); }
 
-    Table<Sync> &table() noexcept { return table_; } // for tests
+    Table &table() noexcept { return table_; } // for tests
+
+    // --- attached: by the host
+
+    // What one thread at a time runs machines with is not used any more.
+    void leave(Dispatch &dispatch) noexcept { pending_.leave(&dispatch.ids); }
+    // A machine that is ready: dispatches its first envelope, if it still can be. IDLE: it could not.
+    mc_machine_step_status_t run(Dispatch &dispatch, Machine *machine, void **slot) noexcept;
+    // Ends the requests that have timed out. When the next one will, in steady nanoseconds; INT64_MAX: none.
+    int64_t expire_by_clock(int64_t now_ns) noexcept;
+    // Stepped: it is inside a call that has called users.
+    bool is_busy() const noexcept { return running_ != nullptr || reading_effects_ || users_ != 0; }
+    // Stepped: nothing is ready; drops what is stale.
+    bool nothing_ready() noexcept { return !is_busy() && skip_stale(); }
+
+    // --- attached: asking, see asking.hpp
+
+    mc_mailbox_enqueue_result_t ask(uint32_t dst, const Envelope &given, Asker &asker) noexcept;
+    bool withdraw(Asker &asker) noexcept;
+    void take_answer(Asker &asker, Envelope *out) noexcept;
+    void end_askers() noexcept;
 
 private:
     template <class Policy> friend class machine::Dispatch;
+    template <class Policy> friend class Engine;
     template <class T, class... Args> friend T *base::create(Args &&...) noexcept;
     template <class T> friend void base::destroy(T *) noexcept;
 
-    explicit Engine(void *handle) noexcept : handle_(handle) {}
+    explicit Engine(void *handle) noexcept : Core(handle) {}
     ~Engine();
 
-    // A call that may call users: the engine stays until it has returned.
+    // Stepped: a call that may call users; the engine stays until it has returned. Attached, the caller sees to that.
     class Use {
     public:
-        explicit Use(Engine &engine) noexcept : engine_(engine) { ++engine_.users_; }
+        explicit Use(Engine &engine) noexcept : engine_(engine) {
+            if constexpr (!Sync::shared)
+                ++engine_.users_;
+        }
         ~Use() {
-            if (--engine_.users_ == 0 && engine_.ended_)
-                base::destroy(&engine_);
+            if constexpr (!Sync::shared)
+                if (--engine_.users_ == 0 && engine_.ended_)
+                    base::destroy(&engine_);
         }
         Use(const Use &) = delete;
         Use &operator=(const Use &) = delete;
@@ -104,6 +178,50 @@ private:
     private:
         Engine &engine_;
     };
+
+    // A machine by its id, locked where that is called for. Null: there is none of that id.
+    class Held {
+    public:
+        Held(const Engine &engine, uint32_t id) noexcept : machine_(engine.table_.find(id)) {
+            if constexpr (Sync::shared) {
+                if (machine_ == nullptr)
+                    return;
+                machine_->lock.lock();
+                if (machine_->id == id) [[likely]]
+                    return;
+                machine_->lock.unlock(); // it has stopped meanwhile
+                machine_ = nullptr;
+            }
+        }
+        ~Held() { release(); }
+        Held(const Held &) = delete;
+        Held &operator=(const Held &) = delete;
+
+        Machine *get() const noexcept { return machine_; }
+        void release() noexcept {
+            if constexpr (Sync::shared)
+                if (machine_ != nullptr)
+                    machine_->lock.unlock();
+            machine_ = nullptr;
+        }
+
+    private:
+        Machine *machine_;
+    };
+
+    // Machines that an operation has made ready. Stepped, they are in the queue at once; attached, with tell, when nothing is
+    // locked any more.
+    struct Woken : ReadyChain {
+        bool requests = false; // requests were made
+    };
+    void tell(Woken &woken) noexcept {
+        if constexpr (Sync::shared) {
+            if (!woken.empty())
+                host_->ready(woken.first);
+            if (woken.requests && timeout_ns.load(sync::relaxed) != 0) [[unlikely]]
+                host_->watch_timeouts();
+        }
+    }
 
     // The boxes of a dead letter that there was no memory to hold, while its hook runs. The hook may send one on, and have it
     // dispatched or lost once more, which drops it: then it is not dropped again. 0: none, or dropped.
@@ -120,33 +238,59 @@ private:
 
     // lifecycle.hpp
     void stop_machine(Machine &machine) noexcept;
+    bool end_machine(uint32_t id) noexcept;
     void fault_machine(uint32_t id, uint64_t code) noexcept;
+    bool mark_as_faulted(uint32_t id) noexcept;
     void end_rows(Machine &machine, mc_pending_cleanup_reason_t reason) noexcept;
     void end_row(Row *row, mc_pending_cleanup_reason_t reason) noexcept;
-    void expire_rows() noexcept;
-    void retire_state(Machine &machine, uint64_t state, uint64_t layout) noexcept;
+    void end_removed(Row *row, mc_pending_cleanup_reason_t reason) noexcept;
+    void end_all_removed(Row *rows, mc_pending_cleanup_reason_t reason) noexcept;
+    Row *remove_rows(Machine &machine, mc_pending_cleanup_reason_t reason) noexcept;
+    void expire_rows(uint32_t *part) noexcept;
+    bool expire_oldest(uint32_t part, uint64_t tick, int64_t now_ns, int64_t *next_ns) noexcept;
     static uint64_t state_layout(const Machine &machine) noexcept;
+    InHand *in_hand(const Machine &machine) const noexcept;
+    uint64_t retire_state(const Machine &machine, uint64_t state, uint64_t layout) const noexcept;
+    uint64_t now_tick() const noexcept { return tick_.load(sync::relaxed); }
+    int64_t now_ns() const noexcept;
 
     // delivery.hpp
+    struct Nothing {};
+    class Pair;
     bool hold(const Envelope &envelope) noexcept;
     void drop(uint64_t word0, uint64_t word1) noexcept;
     void let_go(uint64_t word0, uint64_t word1) noexcept;
     void let_go(const Envelope &envelope) noexcept;
+    void drop_unheld(uint64_t word0, uint64_t word1) noexcept;
     void discard(const Envelope &envelope) noexcept;
     void undeliverable(uint32_t dst, mc_dead_letter_reason_t reason, const Envelope &given) noexcept;
     mc_dead_letter_reason_t refusal(uint32_t dst, Machine **found) const noexcept;
     mc_dead_letter_reason_t why_refused(uint32_t dst, const Machine *machine) const noexcept;
-    void link_request(Row *row, uint32_t requester) noexcept;
-    void wake(ReadyQueue<Sync> &queue, Machine &machine) noexcept;
+    void link_request(Row *row, uint32_t requester, Machine *machine) noexcept;
+    void wake(Woken &woken, Machine &machine) noexcept;
+    Row *reserve_row() noexcept;
+    void release_short(Machine *last, Woken &woken) noexcept;
+    Machine *take_short(Machine &machine, bool all) noexcept;
+    bool wait_for_room(Machine &self, Machine &full) noexcept;
+    void forget_short() noexcept;
+
+    // asking.hpp
+    bool answer(Asker &asker, uint64_t cap, Envelope &envelope, mc_machine_reply_result_t *result) noexcept;
+    static void give_answer(Row &row, const Envelope &envelope) noexcept;
 
     // commit.hpp
     struct Outcome;
     bool hold_effects(Dispatch &dispatch, const Txn &txn) noexcept;
     bool commit(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept;
+    bool carry_out(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept;
+    bool gather(Parties &parties, Dispatch &dispatch, Machine &self, const Txn &txn,
+                Subscriptions::Set *topics) noexcept;
     bool check(Dispatch &dispatch, const Txn &txn) noexcept;
-    bool check_subscriptions(const Txn &txn) noexcept;
+    bool check_subscriptions(Dispatch &dispatch, const Txn &txn) noexcept;
     bool check_receiver(Dispatch &dispatch, uint32_t dst) noexcept;
-    Row *claim(uint64_t cap) noexcept;
+    bool check_owner(Dispatch &dispatch, const Row &row) noexcept;
+    static bool is_party(Dispatch &dispatch, uint32_t id, const Machine &machine) noexcept;
+    Row *claim(Dispatch &dispatch, uint64_t cap) noexcept;
     bool check_filled(Dispatch &dispatch, const Txn &txn) noexcept;
     bool check_staged(Dispatch &dispatch) noexcept;
     void forget_check(Dispatch &dispatch, const Txn &txn) noexcept;
@@ -155,47 +299,58 @@ private:
     void apply_state(const Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept;
     void apply_sends(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept;
     uint64_t deliver(Machine &machine, const Envelope &envelope, Outcome *outcome) noexcept;
-    void deliver_request(Row *row, uint32_t src, Machine &machine, uint64_t kind, uint64_t payload0, uint64_t payload1,
+    void deliver_request(Row *row, Machine &self, Machine &machine, uint64_t kind, uint64_t payload0, uint64_t payload1,
                          Outcome *outcome) noexcept;
-    void deliver_reply(Row *row, uint32_t src, Machine &machine, uint64_t kind, uint64_t payload0, uint64_t payload1,
+    void deliver_reply(Row *row, uint32_t src, Machine *machine, uint64_t kind, uint64_t payload0, uint64_t payload1,
                        Outcome *outcome) noexcept;
     void deliver_publication(Dispatch &dispatch, uint32_t staged, Outcome *outcome) noexcept;
     void roll_back_rows(Dispatch &dispatch) noexcept;
     void drop_effects(Dispatch &dispatch) noexcept;
     void drop_unheld_effects(const Txn &txn) noexcept;
-    template <class Visit> bool for_each_destination(Dispatch &dispatch, const Txn &txn, Visit visit) noexcept;
 
     // step.hpp
     struct Handler;
+    bool skip_stale() noexcept;
     Machine *next_ready() noexcept;
     Dispatch *take_dispatch() noexcept;
+    static void clear(Dispatch &dispatch) noexcept;
     void give_back(Dispatch *dispatch) noexcept;
     Handler resolve(const Machine &machine, const Envelope &envelope) const noexcept;
+    Handler begin(Dispatch &dispatch, Machine &machine) noexcept;
+    mc_dispatch_result_t call(Dispatch &dispatch, const Handler &handler, Txn *txn, uint64_t *code,
+                              void **slot) noexcept;
     mc_machine_step_status_t conclude(Dispatch &dispatch, mc_dispatch_result_t result, uint64_t code,
                                       const Txn &txn) noexcept;
+    mc_machine_step_status_t conclude(Dispatch &dispatch, Machine &machine, mc_dispatch_result_t result, uint64_t code,
+                                      const Txn &txn) noexcept;
+    static void leave_handler(Machine &machine) noexcept;
+    void end_dispatch(Dispatch &dispatch, Machine &machine) noexcept;
     void conclude_effects(Outcome &outcome, Dispatch &dispatch) noexcept;
     void drop_next_state(const Dispatch &dispatch, const Txn &txn, uint64_t current) noexcept;
     void settle_state(Dispatch &dispatch) noexcept;
+    static void settle_state(Dispatch &dispatch, const Machine &machine) noexcept;
     void drop_abandoned_state(Dispatch &dispatch) noexcept;
 
-    void *const handle_;
-    Table<Sync> table_;
-    ReadyQueue<Sync> ready_;
-    Boxes boxes_;
-    Pending pending_;
-    Subscriptions subscriptions_;
-    base::List<Row, OfMachine> unclaimed_; // of requesters that no machine has been yet
-    uint64_t tick_ = 0;
-    uint64_t cleanups_[5] = {};
-    uint64_t stops_ = 0;
+    // stepped
+    ReadyQueue ready_;
     Dispatch *running_ = nullptr;  // whose handler runs
     bool reading_effects_ = false; // the arrays of a handler that has returned
     Dispatch *spare_ = nullptr;
-    Unheld *unheld_ = nullptr; // the innermost
     uint32_t users_ = 0;
     bool ended_ = false;
+
+    // attached
+    Host *host_ = nullptr;
+    base::Spinlock orphans_;         // see parties.hpp; requests of requesters that are no machines, and new ids
+    base::Spinlock short_lock_;      // who waits for room where
+    base::Spinlock shared_ids_lock_; // before that of a part
+    Pending::Block shared_ids_;      // of direct calls
+
+    base::Spinlock unheld_lock_; // attached
+    Unheld *unheld_ = nullptr;   // stepped: the innermost is first
 };
 
 extern template class Engine<Seq>;
+extern template class Engine<Par>;
 
 } // namespace mc::machine

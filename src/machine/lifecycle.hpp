@@ -5,17 +5,25 @@
 #include "machine/engine.hpp"
 #include "machine/registry.hpp"
 
+#include <algorithm>
+
 namespace mc::machine {
 
 template <class Sync> void Engine<Sync>::end(Engine *engine) noexcept {
     engine->hooks = Hooks();
     engine->ended_ = true;
-    const Use use(*engine);
+    if constexpr (Sync::shared) {
+        base::destroy(engine);
+    } else {
+        const Use use(*engine);
+    }
 }
 
 // What is left is dropped in the order of machines' ids: mail, state; then what requests hold.
 template <class Sync> Engine<Sync>::~Engine() {
     users_ = 1; // drop functions may use machines of ours by words that are stale; they find nothing
+    if constexpr (Sync::shared)
+        forget_short();
     for (uint64_t id = 1; id <= table_.last(); ++id) {
         Machine *machine = table_.find(static_cast<uint32_t>(id));
         if (machine == nullptr)
@@ -28,19 +36,20 @@ template <class Sync> Engine<Sync>::~Engine() {
         if (const uint64_t layout = state_layout(*machine); layout != 0 && machine->state != 0)
             drop_box(machine->state, layout);
         while (Row *row = machine->rows.front()) {
-            pending_.remove(row);
+            pending_.remove(row, 0);
             let_go(row->payload0, row->payload1);
             pending_.recycle(row);
         }
         while (Subscription *subscription = machine->subscriptions.front())
-            subscriptions_.remove(subscription);
+            subscriptions_.table(subscription->topic->kind, subscription->topic->routing).remove(subscription);
+        machine->queued = false;
         table_.remove(machine);
     }
-    while (Row *row = pending_.oldest()) { // requesters that had stopped, or never were
-        pending_.remove(row);
+    pending_.for_each([&](Row *row) { // requesters that had stopped, or never were
+        pending_.remove(row, 0);
         let_go(row->payload0, row->payload1);
         pending_.recycle(row);
-    }
+    });
     while (spare_ != nullptr) {
         Dispatch *next = spare_->next;
         base::destroy(spare_);
@@ -48,39 +57,100 @@ template <class Sync> Engine<Sync>::~Engine() {
     }
 }
 
+template <class Sync>
+template <class Other>
+Engine<Sync> *Engine<Sync>::take_over(Engine<Other> &other, Host *host) noexcept {
+    static_assert(Sync::shared != Other::shared);
+    Engine *engine = base::create<Engine>(other.handle_);
+    bool good = engine != nullptr;
+    if (good && Sync::shared)
+        good = engine->boxes_.make_many() && engine->pending_.make_many() && engine->subscriptions_.make_many();
+    good = good && engine->boxes_.prepare_for(other.boxes_) && engine->pending_.prepare_for(other.pending_);
+    if (!good) {
+        base::destroy(engine);
+        return nullptr;
+    }
+    engine->take(other);
+    engine->host_ = host;
+    engine->boxes_.take_from(other.boxes_);
+    engine->pending_.take_from(other.pending_);
+    engine->subscriptions_.take_from(other.subscriptions_);
+    while (Row *row = other.unclaimed_.pop_front())
+        engine->unclaimed_.push_back(row);
+    other.table_.release_kept();
+    engine->table_.take_from(other.table_);
+    if constexpr (!Sync::shared) {
+        engine->forget_short();
+        for (uint64_t id = 1; id <= engine->table_.last(); ++id)
+            if (Machine *machine = engine->table_.find(static_cast<uint32_t>(id)); machine != nullptr) {
+                Woken woken;
+                machine->next_ready = 0;
+                engine->wake(woken, *machine);
+            }
+    }
+    engine->tick_.store(other.tick_.load(sync::relaxed), sync::relaxed);
+    engine->stops_.store(other.stops_.load(sync::relaxed), sync::relaxed);
+    return engine;
+}
+
 // Requests that were made in its name before there was it are its own.
 template <class Sync> uint32_t Engine<Sync>::spawn(uint32_t mailbox_bound) noexcept {
-    const uint32_t id = table_.add(mailbox_bound);
-    for (Row *row = id == 0 ? nullptr : unclaimed_.front(); row != nullptr;) {
-        Row *next = unclaimed_.after(row);
-        if (row->requester == id) {
-            base::List<Row, OfMachine>::remove(row);
-            table_.find(id)->rows.push_back(row);
+    Machine *machine = table_.make(mailbox_bound);
+    if (machine == nullptr)
+        return 0;
+    uint32_t id = 0;
+    {
+        // Whoever finds it waits until its requests are its own.
+        const typename Sync::Guard guard(machine->lock);
+        const typename Sync::Guard orphans(orphans_);
+        id = table_.add(machine);
+        for (Row *row = id == 0 ? nullptr : unclaimed_.front(); row != nullptr;) {
+            Row *next = unclaimed_.after(row);
+            if (row->requester == id) {
+                base::List<Row, OfMachine>::remove(row);
+                machine->rows.push_back(row);
+            }
+            row = next;
         }
-        row = next;
+    }
+    if (id == 0) {
+        if constexpr (Sync::shared)
+            table_.keep(machine);
+        else
+            base::destroy(machine);
     }
     return id;
 }
 
 template <class Sync> bool Engine<Sync>::start(uint32_t id) noexcept {
-    Machine *machine = table_.find(id);
+    Woken woken;
+    Held held(*this, id);
+    Machine *machine = held.get();
     if (machine == nullptr || machine->lifecycle != MC_MACHINE_CREATED)
         return false;
     machine->lifecycle = MC_MACHINE_RUNNING;
-    wake(ready_, *machine);
+    wake(woken, *machine);
+    held.release();
+    tell(woken);
     return true;
 }
 
 template <class Sync> bool Engine<Sync>::stop(uint32_t id) noexcept {
     if (!table_.was_given_out(id))
         return false;
-    const Use use(*this);
-    if (Machine *machine = table_.find(id); machine != nullptr && machine->lifecycle != MC_MACHINE_STOPPED)
-        stop_machine(*machine);
+    if constexpr (Sync::shared) {
+        (void)end_machine(id);
+    } else {
+        const Use use(*this);
+        if (Machine *machine = table_.find(id); machine != nullptr && machine->lifecycle != MC_MACHINE_STOPPED)
+            stop_machine(*machine);
+    }
     return true;
 }
 
 template <class Sync> bool Engine<Sync>::mark_faulted(uint32_t id) noexcept {
+    if constexpr (Sync::shared)
+        return mark_as_faulted(id);
     Machine *machine = table_.find(id);
     if (machine == nullptr || machine->lifecycle == MC_MACHINE_STOPPED)
         return false;
@@ -92,38 +162,26 @@ template <class Sync> bool Engine<Sync>::mark_faulted(uint32_t id) noexcept {
     return true;
 }
 
+// --- stepped: hooks are called as things happen ------------------------------------------------------------------------
+
 // Hooks see the mailbox and the subscriptions; a stop inside them finds that there is nothing to do.
 template <class Sync> void Engine<Sync>::stop_machine(Machine &machine) noexcept {
     machine.lifecycle = MC_MACHINE_STOPPED;
     end_rows(machine, MC_PENDING_CLEANUP_REQUESTER_STOPPED);
     while (Subscription *subscription = machine.subscriptions.front())
-        subscriptions_.remove(subscription);
+        subscriptions_.table(subscription->topic->kind, subscription->topic->routing).remove(subscription);
     // Drop functions are users, too: one envelope is out of the mailbox before its boxes are dropped.
     Envelope envelope;
     while (!machine.mail.empty()) {
         machine.mail.pop(&envelope);
         let_go(envelope);
     }
-    const uint64_t state = machine.state, layout = state_layout(machine);
+    const uint64_t state = machine.state, layout = retire_state(machine, state, state_layout(machine));
     machine.state = 0;
-    retire_state(machine, state, layout);
-    ++stops_;
+    if (layout != 0)
+        drop_box(state, layout);
+    stops_.store(stops() + 1, sync::relaxed);
     table_.remove(&machine);
-}
-
-// The policy decides: faulted, or stopped. The fault hook comes last.
-template <class Sync> void Engine<Sync>::fault_machine(uint32_t id, uint64_t code) noexcept {
-    Machine *machine = table_.find(id);
-    if (machine == nullptr || machine->lifecycle == MC_MACHINE_STOPPED)
-        return;
-    if (fault_policy == MC_FAULT_POLICY_MARK_STOPPED) {
-        stop_machine(*machine);
-    } else {
-        machine->lifecycle = MC_MACHINE_FAULTED;
-        end_rows(*machine, MC_PENDING_CLEANUP_REQUESTER_FAULTED);
-    }
-    if (hooks.fault != nullptr)
-        (void)base::call_guarded("a fault hook", [&] { hooks.fault(hooks.context, id, code); });
 }
 
 // The machine is down: it gets no new rows meanwhile, and stays where it is, or is stopped by a hook (then its rows have
@@ -140,18 +198,134 @@ template <class Sync> void Engine<Sync>::end_rows(Machine &machine, mc_pending_c
     }
 }
 
-// Without a reply. Its request, where it still waits, is delivered without the box.
+// Without a reply.
 template <class Sync> void Engine<Sync>::end_row(Row *row, mc_pending_cleanup_reason_t reason) noexcept {
-    pending_.remove(row);
-    ++cleanups_[reason];
+    pending_.remove(row, reason);
+    end_removed(row, reason);
+}
+
+// --- attached: what has ended is taken out under the lock, and hooks follow --------------------------------------------
+
+// False: there is no machine of that id. One that is in a list still (ready, short of room), or whose handler runs, is kept by who
+// has it there.
+template <class Sync> bool Engine<Sync>::end_machine(uint32_t id) noexcept {
+    Subscriptions::Set topics = 0;
+    Machine *machine = nullptr;
+    for (;;) {
+        Held held(*this, id);
+        machine = held.get();
+        if (machine == nullptr) {
+            subscriptions_.unlock(topics);
+            return false;
+        }
+        if (topics != 0 || machine->subscriptions.empty()) {
+            machine->lifecycle = MC_MACHINE_STOPPED;
+            Row *const rows = remove_rows(*machine, MC_PENDING_CLEANUP_REQUESTER_STOPPED);
+            while (Subscription *subscription = machine->subscriptions.front())
+                subscriptions_.table(subscription->topic->kind, subscription->topic->routing).remove(subscription);
+            Mailbox mail(1);
+            machine->mail.give_to(&mail);
+            const uint64_t state = machine->state;
+            const uint64_t layout = retire_state(*machine, state, state_layout(*machine));
+            machine->state = 0;
+            Machine *const short_of_us = take_short(*machine, true);
+            table_.unlink(machine);
+            const bool in_use = machine->queued || machine->dispatching || machine->short_of != 0;
+            held.release();
+            subscriptions_.unlock(topics);
+            if (!in_use)
+                table_.keep(machine);
+            stops_.fetch_add(1, sync::relaxed);
+            Woken woken;
+            release_short(short_of_us, woken);
+            tell(woken);
+            end_all_removed(rows, MC_PENDING_CLEANUP_REQUESTER_STOPPED);
+            Envelope envelope;
+            while (!mail.empty()) {
+                mail.pop(&envelope);
+                let_go(envelope);
+            }
+            if (layout != 0)
+                drop_box(state, layout);
+            return true;
+        }
+        held.release();
+        topics =
+            Subscriptions::all; // before the machine's; it stays subscribed to nothing else, whatever it does meanwhile
+        subscriptions_.lock(topics);
+    }
+}
+
+template <class Sync> bool Engine<Sync>::mark_as_faulted(uint32_t id) noexcept {
+    Held held(*this, id);
+    Machine *machine = held.get();
+    if (machine == nullptr)
+        return false;
+    if (!machine->takes_mail())
+        return true;
+    machine->lifecycle = MC_MACHINE_FAULTED;
+    Row *const rows = remove_rows(*machine, MC_PENDING_CLEANUP_REQUESTER_FAULTED);
+    Machine *const short_of_us = take_short(*machine, true);
+    held.release();
+    Woken woken;
+    release_short(short_of_us, woken);
+    tell(woken);
+    end_all_removed(rows, MC_PENDING_CLEANUP_REQUESTER_FAULTED);
+    return true;
+}
+
+// With the machine's lock: its requests are nobody's from now on. The oldest first.
+template <class Sync> Row *Engine<Sync>::remove_rows(Machine &machine, mc_pending_cleanup_reason_t reason) noexcept {
+    Row *first = nullptr, **end = &first;
+    while (Row *row = machine.rows.front()) {
+        pending_.remove(row, reason);
+        row->next = nullptr;
+        *end = row;
+        end = &row->next;
+    }
+    return first;
+}
+
+template <class Sync> void Engine<Sync>::end_all_removed(Row *rows, mc_pending_cleanup_reason_t reason) noexcept {
+    while (rows != nullptr) {
+        Row *next = rows->next;
+        end_removed(rows, reason);
+        rows = next;
+    }
+}
+
+// --- both ----------------------------------------------------------------------------------------------------------------
+
+// The policy decides: faulted, or stopped. The fault hook comes last.
+template <class Sync> void Engine<Sync>::fault_machine(uint32_t id, uint64_t code) noexcept {
+    bool down = false;
+    if constexpr (Sync::shared) {
+        down = fault_policy == MC_FAULT_POLICY_MARK_STOPPED ? end_machine(id) : mark_as_faulted(id);
+    } else if (Machine *machine = table_.find(id); machine != nullptr && machine->lifecycle != MC_MACHINE_STOPPED) {
+        down = true;
+        if (fault_policy == MC_FAULT_POLICY_MARK_STOPPED) {
+            stop_machine(*machine);
+        } else {
+            machine->lifecycle = MC_MACHINE_FAULTED;
+            end_rows(*machine, MC_PENDING_CLEANUP_REQUESTER_FAULTED);
+        }
+    }
+    if (down && hooks.fault != nullptr)
+        (void)base::call_guarded("a fault hook", [&] { hooks.fault(hooks.context, id, code); });
+}
+
+// Of a row that is out of the tables. Its request, where it still waits, is delivered without the box.
+template <class Sync> void Engine<Sync>::end_removed(Row *row, mc_pending_cleanup_reason_t reason) noexcept {
     const uint64_t payload0 = row->payload0, payload1 = row->payload1;
     bool waits = false;
-    if (is_box(payload0, payload1))
-        if (Machine *dst = table_.find(row->dst); dst != nullptr)
-            if (Envelope *waiting = dst->mail.waiting(row->position); waiting != nullptr) {
+    if (is_box(payload0, payload1)) {
+        const Held dst(*this, row->dst);
+        if (dst.get() != nullptr)
+            if (Envelope *waiting = dst.get()->mail.waiting(row->position); waiting != nullptr) {
                 waiting->payload0 = waiting->payload1 = 0;
                 waits = true;
             }
+    }
     const uint32_t requester = row->requester;
     const uint64_t id = row->id, site = row->site;
     pending_.recycle(row);
@@ -163,30 +337,119 @@ template <class Sync> void Engine<Sync>::end_row(Row *row, mc_pending_cleanup_re
     let_go(payload0, payload1);
 }
 
-template <class Sync> void Engine<Sync>::expire_rows() noexcept {
-    while (timeout_steps != 0) {
-        Row *row = pending_.oldest();
-        if (row == nullptr || tick_ - row->created < timeout_steps)
-            return;
-        end_row(row, MC_PENDING_CLEANUP_TIMEOUT);
+// --- timeouts ------------------------------------------------------------------------------------------------------------
+
+template <class Sync> int64_t Engine<Sync>::now_ns() const noexcept {
+    if constexpr (Sync::shared)
+        return timeout_ns.load(sync::relaxed) == 0 ? 0 : host_->now_ns();
+    return 0;
+}
+
+// After a step. Attached: of one part, whose turn it is; a request may end some steps late.
+template <class Sync> void Engine<Sync>::expire_rows([[maybe_unused]] uint32_t *part) noexcept {
+    const uint64_t steps = timeout_steps.load(sync::relaxed);
+    if (steps == 0) [[likely]]
+        return;
+    if constexpr (Sync::shared) {
+        int64_t next_ns = INT64_MAX;
+        *part = (*part + 1) % pending_.parts();
+        while (expire_oldest(*part, now_tick(), INT64_MIN, &next_ns))
+            continue;
+    } else {
+        while (timeout_steps.load(sync::relaxed) != 0) { // a hook may change it
+            Row *row = pending_.oldest();
+            if (row == nullptr || now_tick() - row->created < timeout_steps.load(sync::relaxed))
+                return;
+            end_row(row, MC_PENDING_CLEANUP_TIMEOUT);
+        }
     }
 }
 
+template <class Sync> int64_t Engine<Sync>::expire_by_clock(int64_t now) noexcept {
+    int64_t next_ns = INT64_MAX;
+    for (uint32_t part = 0; part < pending_.parts(); ++part)
+        while (expire_oldest(part, now_tick(), now, &next_ns))
+            continue;
+    return next_ns;
+}
+
+// True: it was old enough, and has ended (or was ended by somebody else); look again. *next_ns: lowered to when it will be.
+template <class Sync>
+bool Engine<Sync>::expire_oldest(uint32_t part, uint64_t tick, int64_t now, int64_t *next_ns) noexcept {
+    const uint64_t steps = timeout_steps.load(sync::relaxed);
+    const int64_t ns = timeout_ns.load(sync::relaxed);
+    uint64_t created = 0;
+    int64_t created_ns = 0;
+    const uint64_t id = pending_.oldest_of(part, &created, &created_ns);
+    if (id == 0)
+        return false;
+    // Ticks are written without order: the row's may be ahead of what we see.
+    const bool by_steps = steps != 0 && tick >= created && tick - created >= steps;
+    const bool by_clock = ns != 0 && created_ns != 0 && now >= created_ns && now - created_ns >= ns;
+    if (!by_steps && !by_clock) {
+        if (ns != 0 && created_ns != 0)
+            *next_ns = std::min(*next_ns, created_ns > INT64_MAX - ns ? INT64_MAX : created_ns + ns);
+        return false;
+    }
+    Pending::Owner owner;
+    if (!pending_.owner_of(id, &owner, nullptr))
+        return true; // it has just ended
+    Row *row = nullptr;
+    if (owner.asker != nullptr) {
+        Waker waker;
+        {
+            const base::SpinGuard guard(owner.asker->lock);
+            row = pending_.find_active(id);
+            if (row != nullptr && row->asker == owner.asker) {
+                pending_.remove(row, MC_PENDING_CLEANUP_TIMEOUT);
+                owner.asker->state = Asker::State::ended;
+                waker = owner.asker->waker;
+            } else {
+                row = nullptr;
+            }
+        }
+        if (row != nullptr && waker.task != nullptr)
+            host_->wake(waker);
+    } else {
+        // A requester that is a machine, or an orphan. It may become one, or cease to be: then look again.
+        Held held(*this, owner.requester);
+        if (held.get() != nullptr) {
+            row = pending_.find_active(id);
+            if (row != nullptr && row->asker == nullptr && row->requester == owner.requester)
+                pending_.remove(row, MC_PENDING_CLEANUP_TIMEOUT);
+            else
+                row = nullptr;
+        } else {
+            const base::SpinGuard orphans(orphans_);
+            row = table_.find(owner.requester) != nullptr ? nullptr : pending_.find_active(id);
+            if (row != nullptr && row->asker == nullptr && row->requester == owner.requester)
+                pending_.remove(row, MC_PENDING_CLEANUP_TIMEOUT);
+            else
+                row = nullptr;
+        }
+    }
+    if (row != nullptr)
+        end_removed(row, MC_PENDING_CLEANUP_TIMEOUT);
+    return true;
+}
+
+// --- what is asked -----------------------------------------------------------------------------------------------------
+
 template <class Sync> mc_machine_lifecycle_t Engine<Sync>::lifecycle(uint32_t id) const noexcept {
-    const Machine *machine = table_.find(id);
-    return machine == nullptr ? MC_MACHINE_STOPPED : static_cast<mc_machine_lifecycle_t>(machine->lifecycle);
+    const Held held(*this, id);
+    return held.get() == nullptr ? MC_MACHINE_STOPPED : static_cast<mc_machine_lifecycle_t>(held.get()->lifecycle);
 }
 
 template <class Sync> uint32_t Engine<Sync>::mailbox_length(uint32_t id) const noexcept {
-    const Machine *machine = table_.find(id);
-    return machine == nullptr ? 0 : machine->mail.length();
+    const Held held(*this, id);
+    return held.get() == nullptr ? 0 : held.get()->mail.length();
 }
 
 // --- the handler and the state ---------------------------------------------------------------------------------------
 
 template <class Sync> uint64_t Engine<Sync>::state(uint32_t id) const noexcept {
-    const Machine *machine = table_.find(id);
-    return machine == nullptr ? 0 : machine->state;
+    const Held held(*this, id);
+    return held.get() == nullptr ? 0 : held.get()->state;
 }
 
 // What the state's token points to; 0: the program owns it.
@@ -196,18 +459,30 @@ template <class Sync> uint64_t Engine<Sync>::state_layout(const Machine &machine
     return reinterpret_cast<const Descriptor *>(machine.target)->state_layout(machine.tag);
 }
 
-// A token that the machine does not have any more is dropped: when its handler returns, if that has it in hand.
-template <class Sync> void Engine<Sync>::retire_state(Machine &machine, uint64_t state, uint64_t layout) noexcept {
-    if (state == 0 || layout == 0)
-        return;
-    if (running_ != nullptr && running_->machine == machine.id && running_->state == state)
-        running_->abandoned_layout = layout;
+// Of its handler, while that runs; else null.
+template <class Sync> InHand *Engine<Sync>::in_hand(const Machine &machine) const noexcept {
+    if constexpr (Sync::shared)
+        return machine.dispatching ? machine.in_hand : nullptr;
     else
-        drop_box(state, layout);
+        return running_ != nullptr && running_->machine == machine.id ? running_ : nullptr;
+}
+
+// A token that the machine does not have any more is dropped: when its handler returns, if that has it in hand. Else by the
+// caller, when nothing is locked: then this is its layout. 0: there is nothing to drop.
+template <class Sync>
+uint64_t Engine<Sync>::retire_state(const Machine &machine, uint64_t state, uint64_t layout) const noexcept {
+    if (state == 0 || layout == 0)
+        return 0;
+    if (InHand *hand = in_hand(machine); hand != nullptr && hand->state == state) {
+        hand->abandoned_layout = layout;
+        return 0;
+    }
+    return layout;
 }
 
 template <class Sync> bool Engine<Sync>::set_state(uint32_t id, uint64_t state) noexcept {
-    Machine *machine = table_.find(id);
+    Held held(*this, id);
+    Machine *machine = held.get();
     if (machine == nullptr || machine->lifecycle == MC_MACHINE_STOPPED)
         return false;
     if (machine->state == state)
@@ -215,13 +490,17 @@ template <class Sync> bool Engine<Sync>::set_state(uint32_t id, uint64_t state) 
     const Use use(*this);
     const uint64_t before = machine->state;
     machine->state = state;
-    retire_state(*machine, before, state_layout(*machine));
+    const uint64_t layout = retire_state(*machine, before, state_layout(*machine));
+    held.release();
+    if (layout != 0)
+        drop_box(before, layout);
     return true;
 }
 
 template <class Sync>
 bool Engine<Sync>::bind_function(uint32_t id, mc_machine_dispatch_txn_fn fn, void *context) noexcept {
-    Machine *machine = table_.find(id);
+    const Held held(*this, id);
+    Machine *machine = held.get();
     if (machine == nullptr || machine->lifecycle == MC_MACHINE_STOPPED)
         return false;
     machine->binding = fn == nullptr ? Binding::none : Binding::function;
@@ -231,7 +510,8 @@ bool Engine<Sync>::bind_function(uint32_t id, mc_machine_dispatch_txn_fn fn, voi
 }
 
 template <class Sync> bool Engine<Sync>::bind_thunk(uint32_t id, uint64_t thunk, void *context) noexcept {
-    Machine *machine = table_.find(id);
+    const Held held(*this, id);
+    Machine *machine = held.get();
     if (machine == nullptr || machine->lifecycle == MC_MACHINE_STOPPED || find_thunk(thunk).fn == nullptr)
         return false;
     machine->binding = Binding::thunk;
@@ -241,7 +521,8 @@ template <class Sync> bool Engine<Sync>::bind_thunk(uint32_t id, uint64_t thunk,
 }
 
 template <class Sync> bool Engine<Sync>::bind_descriptor(uint32_t id, uint64_t descriptor, uint64_t tag) noexcept {
-    Machine *machine = table_.find(id);
+    const Held held(*this, id);
+    Machine *machine = held.get();
     const Descriptor *found = find_descriptor(descriptor);
     if (machine == nullptr || machine->lifecycle == MC_MACHINE_STOPPED || found == nullptr)
         return false;

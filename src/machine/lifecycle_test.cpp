@@ -34,11 +34,11 @@ Test(MachineLife, ids_are_never_used_again) {
 // Goal: the last id is 2^32 - 1; then there is none.
 Test(MachineLife, ids_run_out) {
     World world;
-    mc::machine::find_runtime(world.word())->table().skip_to(UINT32_MAX);
+    mc::machine::find_runtime(world.word()).engine()->table().skip_to(UINT32_MAX);
     mc_machine_id_t id = 7;
     cr_assert_eq(mc_machine_runtime_spawn(&world.rt, 1, &id), 0);
     cr_assert_eq(id, 7);
-    mc::machine::find_runtime(world.word())->table().skip_to(0);
+    mc::machine::find_runtime(world.word()).engine()->table().skip_to(0);
 }
 
 // Goal: CREATED takes mail and runs nothing; start runs what has come, once; a second start is refused.

@@ -38,6 +38,9 @@ public:
 
     uint32_t length() const noexcept { return length_; }
     bool empty() const noexcept { return length_ == 0; }
+    uint32_t bound() const noexcept { return bound_; }
+    // It is not empty.
+    const Envelope &first() const noexcept { return ring_[taken_ & (room_ - 1)]; }
     // There is room for so many more.
     bool fits(uint32_t more) const noexcept { return more <= bound_ - length_; }
 
@@ -64,6 +67,29 @@ public:
 
     // The envelope at a position that was given out, while it waits here; else null.
     Envelope *waiting(uint64_t position) noexcept { return position - taken_ < length_ ? &cell(position) : nullptr; }
+
+    // What was popped last is first again; nothing has been pushed since.
+    void unpop() noexcept {
+        --taken_;
+        ++length_;
+    }
+
+    void reset(uint32_t bound) noexcept {
+        release();
+        taken_ = 0;
+        incoming = 0;
+        bound_ = bound == 0 ? 1 : bound;
+    }
+
+    // What waits here is the other one's from now on, which is empty.
+    void give_to(Mailbox *other) noexcept {
+        other->ring_ = ring_;
+        other->taken_ = taken_;
+        other->length_ = length_;
+        other->room_ = room_;
+        ring_ = nullptr;
+        room_ = length_ = 0;
+    }
 
     void release() noexcept {
         host_free(ring_);
@@ -98,7 +124,7 @@ private:
     uint64_t taken_ = 0;
     uint32_t length_ = 0;
     uint32_t room_ = 0; // a power of two, or 0
-    uint32_t bound_;    // immutable
+    uint32_t bound_;    // immutable while the machine lives
 };
 
 } // namespace mc::machine

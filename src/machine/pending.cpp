@@ -6,112 +6,264 @@ namespace mc::machine {
 
 // Rows that are pending still are not boxes' holders any more: the engine has seen to that.
 Pending::~Pending() {
-    pages_.for_each([](uint64_t, uint64_t word) {
-        auto *page = reinterpret_cast<Page *>(word);
-        for (Row *row : page->rows)
+    for (Part &part : parts_) {
+        part.pages.for_each([](uint64_t, uint64_t word) {
+            auto *page = reinterpret_cast<Page *>(word);
+            for (Row *row : page->rows)
+                base::destroy(row);
+            base::destroy(page);
+        });
+        while (part.free != nullptr) {
+            Row *row = part.free;
+            part.free = row->next;
             base::destroy(row);
-        base::destroy(page);
-    });
-    while (free_ != nullptr) {
-        Row *row = free_;
-        free_ = row->next;
-        base::destroy(row);
+        }
+        base::destroy(part.spare);
     }
-    base::destroy(spare_);
 }
 
-Row *Pending::take_row() noexcept {
-    Row *row = free_;
+// --- attaching and detaching -----------------------------------------------------------------------------------------
+
+bool Pending::prepare_for(const Pending &from) noexcept {
+    uint64_t pages[Parts<Part>::many] = {};
+    for (const Part &part : from.parts_)
+        part.pages.for_each([&](uint64_t key, uint64_t) { ++pages[parts_.index_of(key - 1)]; });
+    for (uint32_t i = 0; i < parts_.count(); ++i)
+        if (!parts_.at(i).pages.reserve(pages[i]))
+            return false;
+    return true;
+}
+
+// Rows go in the order of their age, so that each list here is in that order, too.
+void Pending::take_from(Pending &from) noexcept {
+    for (Part &part : from.parts_) {
+        part.pages.for_each([&](uint64_t key, uint64_t word) {
+            auto *page = reinterpret_cast<Page *>(word);
+            page->minting = false;
+            if (page->used == 0)
+                base::destroy(page);
+            else
+                parts_.of(key - 1).pages.insert(key, word);
+        });
+        part.pages.clear();
+    }
+    for (;;) {
+        Part *oldest = nullptr;
+        for (Part &part : from.parts_)
+            if (Row *row = part.by_age.front(); row != nullptr)
+                if (oldest == nullptr || row->created < oldest->by_age.front()->created ||
+                    (row->created == oldest->by_age.front()->created && row->id < oldest->by_age.front()->id))
+                    oldest = &part;
+        if (oldest == nullptr)
+            break;
+        Row *row = oldest->by_age.pop_front();
+        Part &part = part_of(row->id);
+        part.by_age.push_back(row);
+        ++part.active;
+    }
+    for (Part &part : from.parts_) {
+        parts_.at(0).created += part.created;
+        for (uint32_t reason = 0; reason < reasons; ++reason)
+            parts_.at(0).ended[reason] += part.ended[reason];
+    }
+    const uint64_t next = from.next_id_.load(sync::relaxed);
+    // A block is a page.
+    next_id_.store(parts_.shared() ? (next + page_ids - 1) / page_ids * page_ids : next, sync::relaxed);
+}
+
+// --- rows and pages ----------------------------------------------------------------------------------------------------
+
+Row *Pending::take_row(Part &part) noexcept {
+    Row *row = part.free;
     if (row == nullptr)
         return base::create<Row>();
-    free_ = row->next;
-    --free_count_;
+    part.free = row->next;
+    --part.free_count;
     *row = Row();
     return row;
 }
 
-void Pending::recycle(Row *row) noexcept {
-    if (free_count_ == most_free)
+void Pending::recycle_in(Part &part, Row *row) noexcept {
+    if (part.free_count == most_free)
         return base::destroy(row);
-    row->next = free_;
-    free_ = row;
-    ++free_count_;
+    row->next = part.free;
+    part.free = row;
+    ++part.free_count;
 }
 
-Pending::Page *Pending::page_for(uint64_t id) noexcept {
-    if (const uint64_t *word = pages_.find(key_of(id)); word != nullptr)
+void Pending::recycle(Row *row) noexcept {
+    Part &part = part_of(row->id);
+    const PartGuard guard(part.lock, parts_.shared());
+    recycle_in(part, row);
+}
+
+Pending::Page *Pending::page_for(Part &part, uint64_t id) noexcept {
+    if (const uint64_t *word = part.pages.find(key_of(id)); word != nullptr)
         return reinterpret_cast<Page *>(*word);
-    if (!pages_.reserve(1))
+    if (!part.pages.reserve(1))
         return nullptr;
-    Page *page = spare_ != nullptr ? spare_ : base::create<Page>();
+    Page *page = part.spare != nullptr ? part.spare : base::create<Page>();
     if (page == nullptr)
         return nullptr;
-    spare_ = nullptr;
-    pages_.insert(key_of(id), reinterpret_cast<uintptr_t>(page));
+    part.spare = nullptr;
+    part.pages.insert(key_of(id), reinterpret_cast<uintptr_t>(page));
     return page;
 }
 
-void Pending::leave_page(uint64_t key, Page *page) noexcept {
-    if (page->used != 0 || key == minting_)
+void Pending::leave_page(Part &part, uint64_t key, Page *page) const noexcept {
+    if (page->used != 0 || page->minting || key == minting_)
         return;
-    pages_.erase(pages_.find(key));
-    if (spare_ == nullptr)
-        spare_ = page;
+    part.pages.erase(part.pages.find(key));
+    if (part.spare == nullptr)
+        part.spare = page;
     else
         base::destroy(page);
 }
 
-Row *Pending::reserve(uint64_t id) noexcept {
-    const bool mint = id == 0;
-    if (mint) {
-        while (find(next_id_) != nullptr || next_id_ == 0)
-            ++next_id_;
-        id = next_id_;
-    } else if (find(id) != nullptr) {
-        return nullptr;
-    }
-    Row *row = take_row();
-    Page *page = row == nullptr ? nullptr : page_for(id);
+// --- minting -----------------------------------------------------------------------------------------------------------
+
+// The id is free.
+Row *Pending::reserve_in(Part &part, uint64_t id) noexcept {
+    Row *row = take_row(part);
+    Page *page = row == nullptr ? nullptr : page_for(part, id);
     if (page == nullptr) {
         if (row != nullptr)
-            recycle(row);
+            recycle_in(part, row);
         return nullptr;
     }
     row->id = id;
     page->rows[id % page_ids] = row;
     ++page->used;
-    if (mint) {
-        ++next_id_;
-        if (const uint64_t before = minting_; before != key_of(id)) {
-            minting_ = key_of(id);
-            if (const uint64_t *word = before == 0 ? nullptr : pages_.find(before); word != nullptr)
-                leave_page(before, reinterpret_cast<Page *>(*word));
+    return row;
+}
+
+// From a block; a new one when it is used up. Its page stays meanwhile.
+Row *Pending::mint(Block &block) noexcept {
+    for (;;) {
+        if (block.next == block.end) {
+            block.next = next_id_.fetch_add(page_ids, sync::relaxed); // each block is given out once
+            block.end = block.next + page_ids;
+            block.next += block.next == 0; // wrapped round
         }
+        Part &part = part_of(block.next);
+        const PartGuard guard(part.lock, true);
+        while (block.next != block.end && find_in(part, block.next) != nullptr)
+            ++block.next;
+        if (block.next == block.end) { // a program chose these ids itself, or they have come round
+            if (const uint64_t *word = part.pages.find(key_of(block.end - 1)); word != nullptr)
+                reinterpret_cast<Page *>(*word)->minting = false; // its rows leave it
+            continue;
+        }
+        Row *row = reserve_in(part, block.next);
+        if (row == nullptr)
+            return nullptr;
+        auto *page = reinterpret_cast<Page *>(*part.pages.find(key_of(block.next)));
+        page->minting = ++block.next != block.end;
+        return row;
+    }
+}
+
+void Pending::leave(Block *block) noexcept {
+    if (block->next == block->end)
+        return;
+    Part &part = part_of(block->next);
+    const PartGuard guard(part.lock, true);
+    if (const uint64_t *word = part.pages.find(key_of(block->next)); word != nullptr) {
+        auto *page = reinterpret_cast<Page *>(*word);
+        page->minting = false;
+        leave_page(part, key_of(block->next), page);
+    }
+    *block = {};
+}
+
+Row *Pending::reserve(uint64_t id, Block *block) noexcept {
+    if (id == 0 && block != nullptr)
+        return mint(*block);
+    if (id != 0) {
+        Part &part = part_of(id);
+        const PartGuard guard(part.lock, parts_.shared());
+        return find_in(part, id) != nullptr ? nullptr : reserve_in(part, id);
+    }
+    Part &part = parts_.at(0); // stepped
+    uint64_t next = next_id_.load(sync::relaxed);
+    while (find_in(part, next) != nullptr || next == 0)
+        ++next;
+    next_id_.store(next, sync::relaxed);
+    Row *row = reserve_in(part, next);
+    if (row == nullptr)
+        return nullptr;
+    next_id_.store(next + 1, sync::relaxed);
+    if (const uint64_t before = minting_; before != key_of(next)) {
+        minting_ = key_of(next);
+        if (const uint64_t *word = before == 0 ? nullptr : part.pages.find(before); word != nullptr)
+            leave_page(part, before, reinterpret_cast<Page *>(*word));
     }
     return row;
 }
 
-void Pending::activate(Row *row, uint64_t tick) noexcept {
-    row->active = true;
-    row->created = tick;
-    by_age_.push_back(row);
-    ++active_;
-    ++created_;
+// --- active rows -------------------------------------------------------------------------------------------------------
+
+bool Pending::owner_of(uint64_t id, Owner *owner, uint64_t *site) const noexcept {
+    const Part &part = part_of(id);
+    const PartGuard guard(part.lock, parts_.shared());
+    const Row *row = find_in(part, id);
+    if (row == nullptr || !row->active)
+        return false;
+    *owner = {row->requester, row->asker};
+    if (site != nullptr)
+        *site = row->site;
+    return true;
 }
 
-void Pending::remove(Row *row) noexcept {
+uint64_t Pending::oldest_of(uint32_t index, uint64_t *created, int64_t *created_ns) const noexcept {
+    const Part &part = parts_.at(index);
+    const PartGuard guard(part.lock, parts_.shared());
+    const Row *row = part.by_age.front();
+    if (row == nullptr)
+        return 0;
+    *created = row->created;
+    *created_ns = row->created_ns;
+    return row->id;
+}
+
+uint64_t Pending::asked_in(uint32_t index, Asker **asker) const noexcept {
+    const Part &part = parts_.at(index);
+    const PartGuard guard(part.lock, parts_.shared());
+    for (Row *row = part.by_age.front(); row != nullptr; row = part.by_age.after(row))
+        if (row->asker != nullptr) {
+            *asker = row->asker;
+            return row->id;
+        }
+    return 0;
+}
+
+void Pending::activate(Row *row, uint64_t tick, int64_t now_ns) noexcept {
+    Part &part = part_of(row->id);
+    const PartGuard guard(part.lock, parts_.shared());
+    row->active = true;
+    row->created = tick;
+    row->created_ns = now_ns;
+    part.by_age.push_back(row);
+    ++part.active;
+    ++part.created;
+}
+
+void Pending::remove(Row *row, uint32_t reason) noexcept {
+    Part &part = part_of(row->id);
+    const PartGuard guard(part.lock, parts_.shared());
     if (row->active) {
         row->active = false;
-        --active_;
+        --part.active;
         base::List<Row, ByAge>::remove(row);
         if (static_cast<base::ListNode<Row, OfMachine> *>(row)->linked())
             base::List<Row, OfMachine>::remove(row);
     }
+    part.ended[reason] += reason != 0;
     const uint64_t key = key_of(row->id);
-    auto *page = reinterpret_cast<Page *>(*pages_.find(key));
+    auto *page = reinterpret_cast<Page *>(*part.pages.find(key));
     page->rows[row->id % page_ids] = nullptr;
     --page->used;
-    leave_page(key, page);
+    leave_page(part, key, page);
 }
 
 } // namespace mc::machine

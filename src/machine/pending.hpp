@@ -8,14 +8,21 @@
 // list by age, whose head is the next to time out, and in their requester's list: each end costs the same whatever
 // else is pending.
 //
-// Guarded as the runtime is; rows by their requester's lock. Nothing fails but reserve. Removed rows are recycled, so a
-// request and its reply allocate nothing once there has been one.
+// Threads: rows are guarded by their requester's lock (whom a row belongs to never changes while it is active), the index, the
+// lists by age and the counts by those of parts, which these functions take. So a row that was found may be used by who
+// holds the requester's lock; who does not may only ask for whom it belongs to, with owner_of. Attached, ids are minted in
+// blocks: each caller has one to itself, which is a page.
+//
+// Nothing fails but reserve. Removed rows are recycled, so a request and its reply allocate nothing once there has been one.
 //
 // Rejected: hashing ids (each request in a line of its own, cold once there are many); a heap by deadline (all have the
 // same age at their end).
 #pragma once
 
 #include "base/list.hpp"
+#include "base/sync.hpp"
+#include "machine/asker.hpp"
+#include "machine/parts.hpp"
 #include "machine/word_map.hpp"
 
 #include <mc/machine.h>
@@ -31,74 +38,155 @@ struct Row : base::ListNode<Row, OfMachine>, base::ListNode<Row, ByAge> {
     uint64_t id = 0;
     uint32_t requester = 0;
     uint32_t dst = 0;
+    Asker *asker = nullptr; // instead of a machine
+    Waker waker;            // whom to wake, once it has its answer
     uint64_t site = 0;
     uint64_t payload0 = 0; // the row holds the box
     uint64_t payload1 = 0;
-    uint64_t position = 0; // of the request in dst's mailbox
-    uint64_t created = 0;  // tick
+    uint64_t position = 0;  // of the request in dst's mailbox
+    uint64_t created = 0;   // tick
+    int64_t created_ns = 0; // attached, where requests time out
     bool active = false;
     bool claimed = false; // by a reply of the commit that is being checked
     Row *next = nullptr;  // free, or in a list of those that have just ended
 };
 
 class Pending {
+    static constexpr uint64_t page_ids = 64;
+
 public:
+    // Ids that one caller mints from.
+    struct Block {
+        uint64_t next = 0;
+        uint64_t end = 0;
+    };
+    // Whom an active row belongs to.
+    struct Owner {
+        uint32_t requester = 0;
+        Asker *asker = nullptr;
+
+        bool operator==(const Owner &) const noexcept = default;
+    };
+
     Pending() noexcept = default;
     Pending(const Pending &) = delete;
     Pending &operator=(const Pending &) = delete;
     ~Pending();
 
-    // A reserved row with this id, or, for 0, the next that is free. Null: the id is taken, or no memory.
-    [[nodiscard]] Row *reserve(uint64_t id) noexcept;
+    // For an attached runtime. False: no memory.
+    [[nodiscard]] bool make_many() noexcept { return parts_.make_many(); }
+    // Of a new one: room for what `from` has. False: no memory. Then: takes it all. Nobody else is about.
+    [[nodiscard]] bool prepare_for(const Pending &from) noexcept;
+    void take_from(Pending &from) noexcept;
+
+    // A reserved row with this id, or, for 0, with the next that is free; block: the caller's, when the runtime is attached.
+    // Null: the id is taken, or no memory.
+    [[nodiscard]] Row *reserve(uint64_t id, Block *block) noexcept;
+    // What is left of a block is not used.
+    void leave(Block *block) noexcept;
 
     Row *find(uint64_t id) const noexcept {
-        const uint64_t *page = pages_.find(key_of(id));
-        return page == nullptr ? nullptr : reinterpret_cast<Page *>(*page)->rows[id % page_ids];
+        const Part &part = part_of(id);
+        const PartGuard guard(part.lock, parts_.shared());
+        return find_in(part, id);
     }
     Row *find_active(uint64_t id) const noexcept {
-        Row *row = find(id);
+        const Part &part = part_of(id);
+        const PartGuard guard(part.lock, parts_.shared());
+        Row *row = find_in(part, id);
         return row != nullptr && row->active ? row : nullptr;
     }
+    // False: no active row has the id. site may be null.
+    bool owner_of(uint64_t id, Owner *owner, uint64_t *site) const noexcept;
 
-    void activate(Row *row, uint64_t tick) noexcept;
-    // Nobody finds it any more: by id, age or requester. It stays a row until it is recycled.
-    void remove(Row *row) noexcept;
+    // By who holds the requester's lock.
+    void activate(Row *row, uint64_t tick, int64_t now_ns) noexcept;
+    // Nobody finds it any more: by id, age or requester. It stays a row until it is recycled. Reason 0 is not counted.
+    void remove(Row *row, uint32_t reason) noexcept;
     void recycle(Row *row) noexcept;
 
-    // The active row that is the oldest; null: none is.
-    Row *oldest() const noexcept { return by_age_.front(); }
+    // The active row that is the oldest; null: none is. Stepped.
+    Row *oldest() const noexcept { return parts_.at(0).by_age.front(); }
+    // Attached: the oldest of a part, and whom it belongs to. 0: there is none.
+    uint32_t parts() const noexcept { return parts_.count(); }
+    uint64_t oldest_of(uint32_t part, uint64_t *created, int64_t *created_ns) const noexcept;
+
+    // Attached: an active request of a part whose owner is an asker; 0: there is none.
+    uint64_t asked_in(uint32_t part, Asker **asker) const noexcept;
 
     // Of the next request that names none, unless it is pending. mint_from: as it was, when the ones since are given up.
-    uint64_t next_id() const noexcept { return next_id_; }
-    void mint_from(uint64_t id) noexcept { next_id_ = id; }
+    // Stepped.
+    uint64_t next_id() const noexcept { return next_id_.load(sync::relaxed); }
+    void mint_from(uint64_t id) noexcept { next_id_.store(id, sync::relaxed); }
 
-    uint64_t active() const noexcept { return active_; }
-    uint64_t created() const noexcept { return created_; }
+    uint64_t active() const noexcept {
+        return sum([](const Part &part) { return part.active; });
+    }
+    uint64_t created() const noexcept {
+        return sum([](const Part &part) { return part.created; });
+    }
+    uint64_t ended(uint32_t reason) const noexcept {
+        return reason >= reasons ? 0 : sum([=](const Part &part) { return part.ended[reason]; });
+    }
+
+    // Every active row; nobody else is about.
+    template <class Visit> void for_each(Visit visit) const noexcept {
+        for (const Part &part : parts_)
+            for (Row *row = part.by_age.front(); row != nullptr;) {
+                Row *next = part.by_age.after(row);
+                visit(row);
+                row = next;
+            }
+    }
 
 private:
-    static constexpr uint64_t page_ids = 64;
-    static constexpr uint32_t most_free = 1024; // rows kept for reuse
+    static constexpr uint32_t most_free = 1024; // rows kept for reuse, in each part
+    static constexpr uint32_t reasons = 5;
 
     struct Page {
         Row *rows[page_ids] = {};
         uint32_t used = 0;
+        bool minting = false; // somebody's block
+    };
+    struct alignas(64) Part {
+        mutable base::Spinlock lock;
+        uint32_t free_count = 0;
+        WordMap pages; // key_of(id) -> Page
+        Page *spare = nullptr;
+        Row *free = nullptr;
+        base::List<Row, ByAge> by_age;
+        uint64_t active = 0;
+        uint64_t created = 0;
+        uint64_t ended[reasons] = {};
     };
     static uint64_t key_of(uint64_t id) noexcept { return id / page_ids + 1; }
+    Part &part_of(uint64_t id) const noexcept { return parts_.of(id / page_ids); }
 
-    Page *page_for(uint64_t id) noexcept;
-    void leave_page(uint64_t key, Page *page) noexcept;
-    Row *take_row() noexcept;
+    template <class Get> uint64_t sum(Get get) const noexcept {
+        uint64_t total = 0;
+        for (const Part &part : parts_) {
+            const PartGuard guard(part.lock, parts_.shared());
+            total += get(part);
+        }
+        return total;
+    }
+    static Row *find_in(const Part &part, uint64_t id) noexcept {
+        const uint64_t *page = part.pages.find(key_of(id));
+        return page == nullptr ? nullptr : reinterpret_cast<Page *>(*page)->rows[id % page_ids];
+    }
+    Row *reserve_in(Part &part, uint64_t id) noexcept;
+    Row *mint(Block &block) noexcept;
+    static Page *page_for(Part &part, uint64_t id) noexcept;
+    void leave_page(Part &part, uint64_t key, Page *page) const noexcept;
+    static Row *take_row(Part &part) noexcept;
+    static void recycle_in(Part &part, Row *row) noexcept;
 
-    WordMap pages_; // key_of(id) -> Page
-    // The page that ids are minted from stays while it does, or one request at a time would make and end it each time.
-    uint64_t minting_ = 0; // its key
-    Page *spare_ = nullptr;
-    Row *free_ = nullptr;
-    uint32_t free_count_ = 0;
-    base::List<Row, ByAge> by_age_;
-    uint64_t next_id_ = 1;
-    uint64_t active_ = 0;
-    uint64_t created_ = 0;
+    Parts<Part> parts_;
+    // Stepped: the page that ids are minted from stays while it does, or one request at a time would make and end it each
+    // time. Its key.
+    uint64_t minting_ = 0;
+    // any thread (atomic)
+    sync::atomic<uint64_t> next_id_{1};
 };
 
 } // namespace mc::machine

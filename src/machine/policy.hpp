@@ -1,36 +1,25 @@
 // How an engine synchronises: the parameter of its template. Seq is for runtimes that are stepped, by one thread at a time:
-// nothing is locked and nothing is atomic. What a policy for executors supplies stands beside each member; the places where
-// the engine uses it are the ones that architecture.md's "Machine commit" names.
+// nothing is locked. Par is for runtimes that are attached to executors, where any thread may call at any time: what an
+// operation touches is locked, by the rules in parties.hpp.
 #pragma once
 
-#include <cstdint>
+#include "base/spinlock.hpp"
 
 namespace mc::machine {
 
 struct Seq {
-    // Many threads at once: then a commit gathers its parties before it checks anything.
     static constexpr bool shared = false;
 
-    // A word that others may read while it is written. Elsewhere: an atomic, release and acquire.
-    template <class T> class Word {
+    class Guard {
     public:
-        T get() const noexcept { return value_; }
-        void set(T value) noexcept { value_ = value; }
-
-    private:
-        T value_{};
+        explicit Guard(base::Spinlock &) noexcept {}
     };
+};
 
-    // Of one machine: mailbox, lifecycle, state, its pending rows. Elsewhere: a lock that spins, then sleeps.
-    struct Lock {};
+struct Par {
+    static constexpr bool shared = true;
 
-    // The machines that a commit touches, locked in ascending order, each once. Elsewhere: lock, unlock, and revalidate.
-    class Parties {
-    public:
-        template <class Machine> void add(Machine &) noexcept {}
-        void lock() noexcept {}
-        void unlock() noexcept {}
-    };
+    using Guard = base::SpinGuard;
 };
 
 } // namespace mc::machine

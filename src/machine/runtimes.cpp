@@ -11,7 +11,7 @@ namespace {
 
 struct Entry {
     sync::atomic<uint64_t> word{0};
-    sync::atomic<Runtime *> runtime{nullptr};
+    sync::atomic<Runtime> runtime{Runtime()};
 };
 
 struct Array {
@@ -42,7 +42,7 @@ public:
     Change &operator=(const Change &) = delete;
 };
 
-void put(Entry &entry, uint64_t word, Runtime *runtime) noexcept {
+void put(Entry &entry, uint64_t word, Runtime runtime) noexcept {
     entry.runtime.store(runtime, sync::release); // release, both: pair with find's acquires; see Change
     entry.word.store(word, sync::release);
 }
@@ -87,10 +87,10 @@ void close_gap(const Array &array, uint64_t hole) noexcept {
             hole = at;
         }
     }
-    put(array.entries[hole & array.mask], 0, nullptr);
+    put(array.entries[hole & array.mask], 0, Runtime());
 }
 
-Runtime *look(const Array &array, uint64_t word) noexcept {
+Runtime look(const Array &array, uint64_t word) noexcept {
     for (uint64_t at = home(word), last = at + array.mask; at != last + 1; ++at) {
         const Entry &entry = array.entries[at & array.mask];
         const uint64_t seen = entry.word.load(sync::acquire); // acquire, both: pair with put's releases; see Change
@@ -99,25 +99,37 @@ Runtime *look(const Array &array, uint64_t word) noexcept {
         if (seen == 0)
             break;
     }
-    return nullptr;
+    return Runtime();
+}
+
+// Under the registries' mutex. Null: none has the name.
+Entry *entry_of(const Array *array, uint64_t word) noexcept {
+    if (array == nullptr || word == 0)
+        return nullptr;
+    for (uint64_t at = home(word);; ++at) { // ends: half of the entries are empty
+        Entry &entry = array->entries[at & array->mask];
+        const uint64_t seen = entry.word.load(sync::relaxed);
+        if (seen == word || seen == 0)
+            return seen == 0 ? nullptr : &entry;
+    }
 }
 
 } // namespace
 
-Runtime *find_runtime(uint64_t word) noexcept {
+Runtime find_runtime(uint64_t word) noexcept {
     if (word == 0)
-        return nullptr;
+        return Runtime();
     for (;;) {
         const uint64_t before = changes.load(sync::acquire); // acquire: pairs with ~Change
         const Array *array = current.load(sync::acquire);    // acquire: pairs with grow
-        Runtime *found = array == nullptr ? nullptr : look(*array, word);
+        const Runtime found = array == nullptr ? Runtime() : look(*array, word);
         if (before % 2 == 0 && changes.load(sync::relaxed) == before) [[likely]] // after the acquires of look
             return found;
         sync::cpu_relax();
     }
 }
 
-bool add_runtime(uint64_t word, Runtime *runtime) noexcept {
+bool add_runtime(uint64_t word, Runtime runtime) noexcept {
     const RegistryGuard guard;
     const Array *array = current.load(sync::relaxed);
     if ((array == nullptr || 2 * (used + 1) > array->mask + 1) && !grow())
@@ -128,24 +140,26 @@ bool add_runtime(uint64_t word, Runtime *runtime) noexcept {
     return true;
 }
 
-Runtime *remove_runtime(uint64_t word) noexcept {
+Runtime remove_runtime(uint64_t word) noexcept {
     const RegistryGuard guard;
     const Array *array = current.load(sync::relaxed);
-    if (array == nullptr || word == 0)
-        return nullptr;
-    for (uint64_t at = home(word);; ++at) { // ends: half of the entries are empty
-        const Entry &entry = array->entries[at & array->mask];
-        const uint64_t seen = entry.word.load(sync::relaxed);
-        if (seen == 0)
-            return nullptr;
-        if (seen != word)
-            continue;
-        Runtime *runtime = entry.runtime.load(sync::relaxed);
-        const Change change;
-        close_gap(*array, at);
-        --used;
-        return runtime;
-    }
+    const Entry *entry = entry_of(array, word);
+    if (entry == nullptr)
+        return Runtime();
+    const Runtime runtime = entry->runtime.load(sync::relaxed);
+    const Change change;
+    close_gap(*array, static_cast<uint64_t>(entry - array->entries));
+    --used;
+    return runtime;
+}
+
+bool replace_runtime(uint64_t word, Runtime from, Runtime to) noexcept {
+    const RegistryGuard guard;
+    Entry *entry = entry_of(current.load(sync::relaxed), word);
+    if (entry == nullptr || !(entry->runtime.load(sync::relaxed) == from))
+        return false;
+    entry->runtime.store(to, sync::release); // release: pairs with find's acquire; whose it is is complete
+    return true;
 }
 
 // Pages that may be read, and are all zeros: nobody has a reason to, but who does is not to crash.

@@ -18,15 +18,32 @@
 
 namespace mc::machine {
 
-using Runtime = Engine<Seq>;
+// What a word names: a runtime that is stepped, one that is attached, which is behind its host, or none.
+class Runtime {
+public:
+    Runtime() noexcept = default;
+    explicit Runtime(Engine<Seq> *engine) noexcept : bits_(reinterpret_cast<uintptr_t>(engine)) {}
+    explicit Runtime(Host *host) noexcept : bits_(reinterpret_cast<uintptr_t>(host) | attached) {}
 
-// Null: there is none of that name.
-Runtime *find_runtime(uint64_t word) noexcept;
+    explicit operator bool() const noexcept { return bits_ != 0; }
+    bool is_attached() const noexcept { return (bits_ & attached) != 0; }
+    Engine<Seq> *engine() const noexcept { return reinterpret_cast<Engine<Seq> *>(bits_); } // null for none
+    Host *host() const noexcept { return reinterpret_cast<Host *>(bits_ & ~attached); }
+    bool operator==(const Runtime &) const noexcept = default;
+
+private:
+    static constexpr uintptr_t attached = 1;
+    uintptr_t bits_ = 0;
+};
+
+Runtime find_runtime(uint64_t word) noexcept;
 
 // False: no memory. There is none of that name.
-[[nodiscard]] bool add_runtime(uint64_t word, Runtime *runtime) noexcept;
-// The one of that name, which has none from now on; null: there was none.
-Runtime *remove_runtime(uint64_t word) noexcept;
+[[nodiscard]] bool add_runtime(uint64_t word, Runtime runtime) noexcept;
+// The one of that name, which has none from now on.
+Runtime remove_runtime(uint64_t word) noexcept;
+// The name is another one's, if it was that one's. False: it was not.
+[[nodiscard]] bool replace_runtime(uint64_t word, Runtime from, Runtime to) noexcept;
 
 // A name that was never given out. 0: no addresses are left.
 uint64_t new_runtime_word() noexcept;

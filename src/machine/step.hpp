@@ -1,6 +1,6 @@
 // Of the engine: one step. See engine.hpp, and commit.hpp for the transaction.
 //
-//   take the first machine that is ready, and its first envelope; the tick rises
+//   take the first machine that is ready (attached: the one that the host gives), and its first envelope; the tick rises
 //   call the handler: nothing is locked, what it emits is staged in a Dispatch
 //   OK      commit, or, rejected, a fault
 //   FAULT   the policy's
@@ -10,6 +10,7 @@
 #pragma once
 
 #include "base/guarded.hpp"
+#include "machine/asking.hpp"
 #include "machine/commit.hpp"
 #include "machine/delivery.hpp"
 #include "machine/engine.hpp"
@@ -33,7 +34,7 @@ template <class Sync> struct Engine<Sync>::Handler {
 template <class Sync> bool Dispatch<Sync>::stage(const Staged &effect) noexcept {
     if (!staged.reserve(1))
         return false;
-    if (is_box(effect.payload0, effect.payload1) && !engine.boxes_.hold(effect.payload0))
+    if (is_box(effect.payload0, effect.payload1) && !engine->boxes_.hold(effect.payload0))
         return false;
     staged.push(effect);
     ++counts[static_cast<uint32_t>(effect.effect)];
@@ -45,10 +46,11 @@ uint64_t Dispatch<Sync>::request(uint32_t dst, uint64_t kind, uint64_t payload0,
                                  uint64_t site) noexcept {
     if (!stage({Effect::request, dst, kind, payload0, payload1, 0, nullptr}))
         return 0;
-    Row *row = engine.pending_.reserve(0); // last: an id is used up by a request that is staged, and by no other
+    // Last: an id is used up by a request that is staged, and by no other.
+    Row *row = engine->pending_.reserve(0, Sync::shared ? &ids : nullptr);
     if (row == nullptr) {
         if (is_box(payload0, payload1))
-            (void)engine.boxes_.let_go(payload0); // not dropped
+            (void)engine->boxes_.let_go(payload0); // not dropped
         staged.pop();
         --counts[static_cast<uint32_t>(Effect::request)];
         return 0;
@@ -60,7 +62,7 @@ uint64_t Dispatch<Sync>::request(uint32_t dst, uint64_t kind, uint64_t payload0,
 
 // --- before the handler ------------------------------------------------------------------------------------------------
 
-template <class Sync> auto Engine<Sync>::next_ready() noexcept -> Machine * {
+template <class Sync> Machine *Engine<Sync>::next_ready() noexcept {
     while (!ready_.empty()) {
         Machine *machine = ready_.pop(table_);
         if (machine != nullptr && machine->runs() && !machine->mail.empty()) [[likely]]
@@ -69,19 +71,32 @@ template <class Sync> auto Engine<Sync>::next_ready() noexcept -> Machine * {
     return nullptr;
 }
 
+// Nothing is ready. What is stale is dropped.
+template <class Sync> bool Engine<Sync>::skip_stale() noexcept {
+    Machine *machine = next_ready();
+    if (machine == nullptr)
+        return true;
+    ready_.push_front(*machine);
+    return false;
+}
+
 template <class Sync> auto Engine<Sync>::take_dispatch() noexcept -> Dispatch * {
     if (Dispatch *dispatch = std::exchange(spare_, nullptr); dispatch != nullptr) [[likely]]
         return dispatch;
-    return base::create<Dispatch>(*this); // the first step, or one inside a hook of another
+    return base::create<Dispatch>(this); // the first step, or one inside a hook of another
+}
+
+template <class Sync> void Engine<Sync>::clear(Dispatch &dispatch) noexcept {
+    dispatch.staged.clear();
+    dispatch.missed.clear();
+    dispatch.filled.clear();
+    dispatch.receivers.clear();
+    for (uint32_t &count : dispatch.counts)
+        count = 0;
 }
 
 template <class Sync> void Engine<Sync>::give_back(Dispatch *dispatch) noexcept {
-    dispatch->staged.clear();
-    dispatch->missed.clear();
-    dispatch->filled.clear();
-    dispatch->receivers.clear();
-    for (uint32_t &count : dispatch->counts)
-        count = 0;
+    clear(*dispatch);
     if (spare_ == nullptr)
         spare_ = dispatch;
     else
@@ -119,6 +134,41 @@ auto Engine<Sync>::resolve(const Machine &machine, const Envelope &envelope) con
 
 // --- the step ------------------------------------------------------------------------------------------------------------
 
+// The machine's first envelope is in the dispatch. Attached: with its lock.
+template <class Sync> auto Engine<Sync>::begin(Dispatch &dispatch, Machine &machine) noexcept -> Handler {
+    machine.dispatching = true;
+    dispatch.machine = machine.id;
+    dispatch.state = machine.state;
+    dispatch.tag = machine.tag;
+    dispatch.descriptor = machine.binding == Binding::descriptor
+                              ? reinterpret_cast<const Descriptor *>(static_cast<uintptr_t>(machine.target))
+                              : nullptr;
+    dispatch.abandoned_layout = 0;
+    return resolve(machine, dispatch.envelope);
+}
+
+template <class Sync>
+mc_dispatch_result_t Engine<Sync>::call(Dispatch &dispatch, const Handler &handler, Txn *txn, uint64_t *code,
+                                        void **slot) noexcept {
+    *code = handler.fault;
+    mc_dispatch_result_t result = *code != 0 ? MC_DISPATCH_FAULT : MC_DISPATCH_OK;
+    if (handler.fn == nullptr)
+        return result;
+    if constexpr (!Sync::shared)
+        running_ = &dispatch;
+    void *const before = std::exchange(*slot, static_cast<EmitContext *>(&dispatch));
+    const bool returned = base::call_guarded("a machine's handler", [&] {
+        result = handler.fn(handler.context, dispatch.machine, dispatch.state, &dispatch.envelope, txn, code);
+    });
+    *slot = before;
+    if constexpr (!Sync::shared)
+        running_ = nullptr;
+    if (returned) [[likely]]
+        return result;
+    *txn = {}; // handed over by returning: what unwinding has freed is not read
+    return MC_DISPATCH_FAULT;
+}
+
 template <class Sync>
 mc_machine_step_status_t Engine<Sync>::step(mc_machine_dispatch_txn_fn fn, void *context, void **slot) noexcept {
     if (running_ != nullptr || reading_effects_)
@@ -131,40 +181,21 @@ mc_machine_step_status_t Engine<Sync>::step(mc_machine_dispatch_txn_fn fn, void 
         return MC_STEP_IDLE;
     }
     const Use use(*this);
-    ++tick_;
+    tick_.store(now_tick() + 1, sync::relaxed);
     machine->mail.pop(&dispatch->envelope);
-    machine->dispatching = true;
-    dispatch->machine = machine->id;
-    dispatch->state = machine->state;
-    dispatch->tag = machine->tag;
-    dispatch->descriptor = machine->binding == Binding::descriptor
-                               ? reinterpret_cast<const Descriptor *>(static_cast<uintptr_t>(machine->target))
-                               : nullptr;
-    dispatch->abandoned_layout = 0;
-    const Handler handler = fn != nullptr ? Handler{fn, context, 0, 0} : resolve(*machine, dispatch->envelope);
+    Handler handler = begin(*dispatch, *machine);
+    if (fn != nullptr)
+        handler = {fn, context, 0, 0};
     dispatch->next_tag = handler.next_tag;
 
     Txn txn = {};
-    uint64_t code = handler.fault;
-    mc_dispatch_result_t result = code != 0 ? MC_DISPATCH_FAULT : MC_DISPATCH_OK;
-    if (handler.fn != nullptr) {
-        running_ = dispatch;
-        void *const before = std::exchange(*slot, static_cast<EmitContext *>(dispatch));
-        const bool returned = base::call_guarded("a machine's handler", [&] {
-            result = handler.fn(handler.context, dispatch->machine, dispatch->state, &dispatch->envelope, &txn, &code);
-        });
-        *slot = before;
-        running_ = nullptr;
-        if (!returned) {
-            result = MC_DISPATCH_FAULT;
-            txn = {}; // handed over by returning: what unwinding has freed is not read
-        }
-    }
+    uint64_t code = 0;
+    const mc_dispatch_result_t result = call(*dispatch, handler, &txn, &code, slot);
     const mc_machine_step_status_t status = conclude(*dispatch, result, code, txn);
     drop_abandoned_state(*dispatch);
     let_go(dispatch->envelope);
     give_back(dispatch);
-    expire_rows();
+    expire_rows(nullptr);
     return status;
 }
 
@@ -185,11 +216,9 @@ mc_machine_step_status_t Engine<Sync>::conclude(Dispatch &dispatch, mc_dispatch_
     if (result == MC_DISPATCH_OK && machine != nullptr && machine->runs()) [[likely]] {
         Outcome outcome;
         if (held && commit(dispatch, *machine, txn, &outcome)) [[likely]] {
-            settle_state(dispatch); // the transaction may have given it back
-            if constexpr (Sync::shared)
-                ready_.append(table_, outcome.woken);
-            machine->dispatching = false; // not before: it would queue before those that it sent to after itself
-            wake(ready_, *machine);       // behind those that it sent to
+            settle_state(dispatch);        // the transaction may have given it back
+            machine->dispatching = false;  // not before: it would queue before those that it sent to after itself
+            wake(outcome.woken, *machine); // behind those that it sent to
             if (!outcome.empty() || dispatch.missed.size() != 0)
                 conclude_effects(outcome, dispatch);
             return MC_STEP_DID_WORK;
@@ -216,6 +245,9 @@ mc_machine_step_status_t Engine<Sync>::conclude(Dispatch &dispatch, mc_dispatch_
 template <class Sync> void Engine<Sync>::conclude_effects(Outcome &outcome, Dispatch &dispatch) noexcept {
     while (Row *row = outcome.completed) {
         outcome.completed = row->next;
+        if constexpr (Sync::shared)
+            if (row->waker.task != nullptr)
+                host_->wake(row->waker);
         const uint32_t requester = row->requester;
         const uint64_t id = row->id, site = row->site;
         pending_.recycle(row);
@@ -252,16 +284,137 @@ void Engine<Sync>::drop_next_state(const Dispatch &dispatch, const Txn &txn, uin
 }
 
 // The handler has returned: a state that was taken away from its machine meanwhile, and given back, is like any other again.
-// Before anybody is called, who may take it away once more, to be dropped at once.
-template <class Sync> void Engine<Sync>::settle_state(Dispatch &dispatch) noexcept {
-    if (dispatch.abandoned_layout != 0 && state(dispatch.machine) == dispatch.state)
+// Before anybody is called, who may take it away once more, to be dropped at once. Attached: with the machine's lock.
+template <class Sync> void Engine<Sync>::settle_state(Dispatch &dispatch, const Machine &machine) noexcept {
+    if (dispatch.abandoned_layout != 0 && machine.state == dispatch.state)
         dispatch.abandoned_layout = 0;
+}
+template <class Sync> void Engine<Sync>::settle_state(Dispatch &dispatch) noexcept {
+    if (dispatch.abandoned_layout != 0)
+        if (const Machine *machine = table_.find(dispatch.machine); machine != nullptr)
+            settle_state(dispatch, *machine);
 }
 
 // The state that the handler had in hand, if its machine did not have it any more.
 template <class Sync> void Engine<Sync>::drop_abandoned_state(Dispatch &dispatch) noexcept {
     if (dispatch.abandoned_layout != 0)
         drop_box(dispatch.state, dispatch.abandoned_layout);
+}
+
+// --- the step of an attached runtime ---------------------------------------------------------------------------------------
+
+// With the machine's lock: from here on others drop its state at once, and make it ready.
+template <class Sync> void Engine<Sync>::leave_handler(Machine &machine) noexcept { machine.dispatching = false; }
+
+// The dispatch ends without a commit; whatever was to become of the machine has become of it.
+template <class Sync> void Engine<Sync>::end_dispatch(Dispatch &dispatch, Machine &machine) noexcept {
+    Woken woken;
+    Machine *short_of_us = nullptr;
+    bool gone = false;
+    {
+        const base::SpinGuard guard(machine.lock);
+        gone = machine.id != dispatch.machine;
+        if (!gone) {
+            settle_state(dispatch, machine);
+            if (on_full == OnFull::retry) {
+                machine.mail.pop(&dispatch.consumed);
+                short_of_us = take_short(machine, machine.mail.empty());
+            }
+        }
+        leave_handler(machine);
+        if (!gone)
+            wake(woken, machine);
+    }
+    if (gone)
+        table_.keep(&machine);
+    release_short(short_of_us, woken);
+    tell(woken);
+}
+
+template <class Sync>
+mc_machine_step_status_t Engine<Sync>::run(Dispatch &dispatch, Machine *machine, void **slot) noexcept {
+    Handler handler;
+    machine->lock.lock();
+    machine->queued = false;
+    if (machine->id == 0 || !machine->runs() || machine->mail.empty()) [[unlikely]] {
+        const bool gone = machine->id == 0;
+        machine->lock.unlock();
+        if (gone)
+            table_.keep(machine);
+        return MC_STEP_IDLE;
+    }
+    if (on_full == OnFull::retry) { // it stays in the mailbox until it is done with, and the copy holds its boxes, too
+        dispatch.envelope = machine->mail.first();
+        (void)hold(dispatch.envelope); // cannot fail: they are held
+    } else {
+        machine->mail.pop(&dispatch.envelope);
+    }
+    handler = begin(dispatch, *machine);
+    machine->in_hand = &dispatch;
+    machine->lock.unlock(); // the machine is ours until leave_handler, and stays a machine until then
+    if (timeout_steps.load(sync::relaxed) != 0)
+        (void)tick_.fetch_add(1, sync::relaxed); // a count, which orders nothing
+    dispatch.next_tag = handler.next_tag;
+
+    Txn txn = {};
+    uint64_t code = 0;
+    const mc_dispatch_result_t result = call(dispatch, handler, &txn, &code, slot);
+    const mc_machine_step_status_t status = conclude(dispatch, *machine, result, code, txn);
+    drop_abandoned_state(dispatch);
+    let_go(dispatch.envelope);
+    if (on_full == OnFull::retry) {
+        let_go(dispatch.consumed);
+        dispatch.consumed = {};
+    }
+    clear(dispatch);
+    expire_rows(&dispatch.part);
+    return status;
+}
+
+template <class Sync>
+mc_machine_step_status_t Engine<Sync>::conclude(Dispatch &dispatch, Machine &machine, mc_dispatch_result_t result,
+                                                uint64_t code, const Txn &txn) noexcept {
+    const bool held = hold_effects(dispatch, txn);
+    if (!held)
+        drop_unheld_effects(txn);
+    bool late = false;
+    const uint64_t current = txn.has_next_state == 0 ? 0 : state(dispatch.machine);
+    if (result == MC_DISPATCH_OK) [[likely]] {
+        Outcome outcome;
+        dispatch.refusal = Refusal::other;
+        if (held && commit(dispatch, machine, txn, &outcome)) [[likely]] {
+            release_short(std::exchange(dispatch.short_of_us, nullptr), outcome.woken);
+            tell(outcome.woken);
+            if (!outcome.empty() || dispatch.missed.size() != 0)
+                conclude_effects(outcome, dispatch);
+            return MC_STEP_DID_WORK;
+        }
+        if (dispatch.refusal == Refusal::full) { // it waits for room, or goes on elsewhere already
+            roll_back_rows(dispatch);
+            drop_effects(dispatch);
+            drop_next_state(dispatch, txn, current);
+            return MC_STEP_DID_WORK;
+        }
+        late = dispatch.refusal == Refusal::late && on_late_reply == OnLateReply::discard;
+        if (!late && dispatch.refusal != Refusal::gone) {
+            result = MC_DISPATCH_FAULT;
+            code = MC_FAULT_CODE_TXN_COMMIT_REJECTED;
+        }
+    }
+    roll_back_rows(dispatch);
+    mc_machine_step_status_t status = MC_STEP_DID_WORK;
+    if (result == MC_DISPATCH_STOP) {
+        (void)end_machine(dispatch.machine);
+    } else if (result != MC_DISPATCH_OK) {
+        fault_machine(dispatch.machine, code);
+        status = MC_STEP_FAULTED;
+    }
+    end_dispatch(dispatch, machine);
+    if (late)
+        undeliverable(0, MC_DEAD_LETTER_REPLY_CAP_UNKNOWN, dispatch.late);
+    drop_effects(dispatch);
+    drop_next_state(dispatch, txn, current);
+    return status;
 }
 
 } // namespace mc::machine

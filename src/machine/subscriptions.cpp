@@ -22,10 +22,12 @@ template <class Item> void destroy_chain(Item *item) noexcept {
 
 } // namespace
 
-uint64_t Subscriptions::hash_of(uint64_t kind, uint64_t routing) noexcept { return mix(mix(kind) + routing); }
-uint64_t Subscriptions::hash_of(uint32_t machine, uint64_t topic_hash) noexcept { return mix(topic_hash + machine); }
+uint64_t SubscriptionTable::hash_of(uint64_t kind, uint64_t routing) noexcept { return mix(mix(kind) + routing); }
+uint64_t SubscriptionTable::hash_of(uint32_t machine, uint64_t topic_hash) noexcept {
+    return mix(topic_hash + machine);
+}
 
-template <class Item> void Subscriptions::Buckets<Item>::link(Item *item, uint64_t hash) noexcept {
+template <class Item> void SubscriptionTable::Buckets<Item>::link(Item *item, uint64_t hash) noexcept {
     if (used >= count)
         spread();
     ++used;
@@ -34,7 +36,7 @@ template <class Item> void Subscriptions::Buckets<Item>::link(Item *item, uint64
     place = item;
 }
 
-template <class Item> void Subscriptions::Buckets<Item>::unlink(Item *item, uint64_t hash) noexcept {
+template <class Item> void SubscriptionTable::Buckets<Item>::unlink(Item *item, uint64_t hash) noexcept {
     Item **place = &head(hash);
     while (*place != item)
         place = &(*place)->chain;
@@ -42,7 +44,7 @@ template <class Item> void Subscriptions::Buckets<Item>::unlink(Item *item, uint
     --used;
 }
 
-template <class Item> void Subscriptions::Buckets<Item>::spread() noexcept {
+template <class Item> void SubscriptionTable::Buckets<Item>::spread() noexcept {
     const uint64_t more = count == 0 ? 16 : 2 * count;
     Item **fresh = base::allocate_array<Item *>(more);
     if (fresh == nullptr)
@@ -67,27 +69,27 @@ template <class Item> void Subscriptions::Buckets<Item>::spread() noexcept {
     count = more;
 }
 
-template <class Item> void Subscriptions::Buckets<Item>::release() noexcept {
+template <class Item> void SubscriptionTable::Buckets<Item>::release() noexcept {
     destroy_chain(only);
     for (uint64_t i = 0; i < count; ++i)
         destroy_chain(heads[i]);
     base::deallocate_array(heads, count);
 }
 
-Subscriptions::~Subscriptions() {
+SubscriptionTable::~SubscriptionTable() {
     drop_prepared();
     members_.release();
     topics_.release();
 }
 
-const Topic *Subscriptions::topic(uint64_t kind, uint64_t routing) const noexcept {
+const Topic *SubscriptionTable::topic(uint64_t kind, uint64_t routing) const noexcept {
     const Topic *topic = topics_.used == 0 ? nullptr : topics_.first(hash_of(kind, routing));
     while (topic != nullptr && (topic->kind != kind || topic->routing != routing))
         topic = topic->chain;
     return topic;
 }
 
-Subscription *Subscriptions::find(uint32_t machine, uint64_t kind, uint64_t routing) const noexcept {
+Subscription *SubscriptionTable::find(uint32_t machine, uint64_t kind, uint64_t routing) const noexcept {
     Subscription *found = size_ == 0 ? nullptr : members_.first(hash_of(machine, hash_of(kind, routing)));
     while (found != nullptr &&
            (found->machine != machine || found->topic->kind != kind || found->topic->routing != routing))
@@ -95,7 +97,7 @@ Subscription *Subscriptions::find(uint32_t machine, uint64_t kind, uint64_t rout
     return found;
 }
 
-bool Subscriptions::prepare(uint64_t n) noexcept {
+bool SubscriptionTable::prepare(uint64_t n) noexcept {
     for (uint64_t i = 0; i < n; ++i) {
         auto *member = base::create<Subscription>();
         auto *topic = base::create<Topic>();
@@ -115,15 +117,15 @@ bool Subscriptions::prepare(uint64_t n) noexcept {
     return true;
 }
 
-void Subscriptions::drop_prepared() noexcept {
+void SubscriptionTable::drop_prepared() noexcept {
     destroy_chain(prepared_);
     destroy_chain(prepared_topics_);
     prepared_ = nullptr;
     prepared_topics_ = nullptr;
 }
 
-void Subscriptions::add(uint32_t machine, uint64_t kind, uint64_t routing,
-                        base::List<Subscription, OfMachine> &of_machine) noexcept {
+void SubscriptionTable::add(uint32_t machine, uint64_t kind, uint64_t routing,
+                            base::List<Subscription, OfMachine> &of_machine) noexcept {
     if (contains(machine, kind, routing))
         return;
     auto *to = const_cast<Topic *>(topic(kind, routing));
@@ -145,12 +147,12 @@ void Subscriptions::add(uint32_t machine, uint64_t kind, uint64_t routing,
     ++size_;
 }
 
-void Subscriptions::remove(uint32_t machine, uint64_t kind, uint64_t routing) noexcept {
+void SubscriptionTable::remove(uint32_t machine, uint64_t kind, uint64_t routing) noexcept {
     if (Subscription *member = find(machine, kind, routing); member != nullptr)
         remove(member);
 }
 
-void Subscriptions::remove(Subscription *member) noexcept {
+void SubscriptionTable::remove(Subscription *member) noexcept {
     Topic *topic = member->topic;
     members_.unlink(member, hash_of(*member));
     base::List<Subscription, OfTopic>::remove(member);
@@ -161,6 +163,20 @@ void Subscriptions::remove(Subscription *member) noexcept {
         return;
     topics_.unlink(topic, hash_of(*topic));
     base::destroy(topic);
+}
+
+void SubscriptionTable::adopt(Topic *topic) noexcept {
+    topics_.link(topic, hash_of(*topic));
+    for (Subscription *member = topic->subscribers.front(); member != nullptr;
+         member = topic->subscribers.after(member)) {
+        members_.link(member, hash_of(*member));
+        ++size_;
+    }
+}
+
+void Subscriptions::take_from(Subscriptions &from) noexcept {
+    for (Part &part : from.parts_)
+        part.table.give_up([&](Topic *topic) { table(topic->kind, topic->routing).adopt(topic); });
 }
 
 } // namespace mc::machine

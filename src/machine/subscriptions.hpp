@@ -1,11 +1,12 @@
 // Who subscribes to what: a set of (machine, kind, routing). Two hashes of chains, one of the set's members, one of topics,
 // that is (kind, routing); a topic lists its subscribers in the order in which they came, a machine its subscriptions.
 //
-// Guarded as the runtime is. Nothing fails but prepare, which allocates the members that a commit may add; chains that could
+// Guarded by its part's lock. Nothing fails but prepare, which allocates the members that a commit may add; chains that could
 // not be spread over more buckets for want of memory are longer, no more.
 #pragma once
 
 #include "base/list.hpp"
+#include "machine/parts.hpp"
 
 #include <cstdint>
 
@@ -29,12 +30,12 @@ struct Subscription : base::ListNode<Subscription, OfMachine>, base::ListNode<Su
     Subscription *chain = nullptr;
 };
 
-class Subscriptions {
+class SubscriptionTable {
 public:
-    Subscriptions() noexcept = default;
-    Subscriptions(const Subscriptions &) = delete;
-    Subscriptions &operator=(const Subscriptions &) = delete;
-    ~Subscriptions();
+    SubscriptionTable() noexcept = default;
+    SubscriptionTable(const SubscriptionTable &) = delete;
+    SubscriptionTable &operator=(const SubscriptionTable &) = delete;
+    ~SubscriptionTable();
 
     uint64_t size() const noexcept { return size_; }
     bool contains(uint32_t machine, uint64_t kind, uint64_t routing) const noexcept {
@@ -52,6 +53,16 @@ public:
     void remove(uint32_t machine, uint64_t kind, uint64_t routing) noexcept;
     void remove(Subscription *member) noexcept;
 
+    static uint64_t hash_of(uint64_t kind, uint64_t routing) noexcept;
+
+    // All topics are another table's from now on, with their subscribers: to(topic), which calls adopt there.
+    template <class To> void give_up(To to) noexcept {
+        members_.forget([](Subscription *) {});
+        topics_.forget(to);
+        size_ = 0;
+    }
+    void adopt(Topic *topic) noexcept;
+
 private:
     // Chains of Items, in a power of two of buckets, or in one.
     template <class Item> struct Buckets {
@@ -66,8 +77,23 @@ private:
         void unlink(Item *item, uint64_t hash) noexcept;
         void spread() noexcept;
         void release() noexcept;
+        template <class Visit> void forget(Visit visit) noexcept {
+            auto all = [&](Item *item) {
+                while (item != nullptr) {
+                    Item *next = item->chain;
+                    visit(item);
+                    item = next;
+                }
+            };
+            all(only);
+            only = nullptr;
+            for (uint64_t i = 0; i < count; ++i) {
+                all(heads[i]);
+                heads[i] = nullptr;
+            }
+            used = 0;
+        }
     };
-    static uint64_t hash_of(uint64_t kind, uint64_t routing) noexcept;
     static uint64_t hash_of(const Topic &topic) noexcept { return hash_of(topic.kind, topic.routing); }
     static uint64_t hash_of(uint32_t machine, uint64_t topic_hash) noexcept;
     static uint64_t hash_of(const Subscription &s) noexcept { return hash_of(s.machine, hash_of(*s.topic)); }
@@ -80,6 +106,61 @@ private:
     // Chained: what prepare has allocated.
     Subscription *prepared_ = nullptr;
     Topic *prepared_topics_ = nullptr;
+};
+
+// All of a runtime's. Attached, a topic is in one of several parts; their locks come before those of machines, since a publication
+// must know whom it goes to before it can lock them. What is asked in passing takes and gives back the lock by itself.
+class Subscriptions {
+public:
+    struct alignas(64) Part {
+        mutable base::Spinlock lock;
+        SubscriptionTable table;
+    };
+    // A set of parts, one bit each.
+    using Set = uint32_t;
+    static constexpr Set all = (1u << Parts<Part>::many) - 1;
+
+    // As in Pending.
+    [[nodiscard]] bool make_many() noexcept { return parts_.make_many(); }
+    void take_from(Subscriptions &from) noexcept;
+
+    uint64_t size() const noexcept {
+        uint64_t total = 0;
+        for (const Part &part : parts_) {
+            const PartGuard guard(part.lock, parts_.shared());
+            total += part.table.size();
+        }
+        return total;
+    }
+    bool contains(uint32_t machine, uint64_t kind, uint64_t routing) const noexcept {
+        const Part &part = parts_.of(key_of(kind, routing));
+        const PartGuard guard(part.lock, parts_.shared());
+        return part.table.contains(machine, kind, routing);
+    }
+
+    Set set_of(uint64_t kind, uint64_t routing) const noexcept { return 1u << parts_.index_of(key_of(kind, routing)); }
+    void lock(Set set) noexcept {
+        for (uint32_t i = 0; set != 0; ++i, set >>= 1)
+            if ((set & 1) != 0)
+                parts_.at(i).lock.lock();
+    }
+    void unlock(Set set) noexcept {
+        for (uint32_t i = 0; set != 0; ++i, set >>= 1)
+            if ((set & 1) != 0)
+                parts_.at(i).lock.unlock();
+    }
+    // With its lock held.
+    SubscriptionTable &table(uint64_t kind, uint64_t routing) noexcept {
+        return parts_.of(key_of(kind, routing)).table;
+    }
+
+private:
+    // Not the bits by which a table chooses its buckets.
+    static uint64_t key_of(uint64_t kind, uint64_t routing) noexcept {
+        return SubscriptionTable::hash_of(kind, routing) >> 48;
+    }
+
+    Parts<Part> parts_;
 };
 
 } // namespace mc::machine

@@ -4,14 +4,18 @@
 //   word     machine's address | stopped: bit 0, and while it is in the ready queue still: bit 1, the next id in bits 32 to 63
 //
 // Words lie in chunks that double (64, 128, ...) and never move, so a directory of 27 pointers is enough for all ids, and
-// growing copies nothing.
+// growing copies nothing. Any thread finds a machine without a lock. Attached, whoever has found one locks it and then looks
+// at its id again: it may have stopped meanwhile, and its memory, which stays a machine's as long as the runtime is attached,
+// may be another's.
 //
-// The ready queue is a list of ids through machines, or through the words of those that stopped while they were in it: an
-// entry may be stale, and is skipped when its turn comes.
+// The ready queue of a runtime that is stepped is a list of ids through machines, or through the words of those that stopped
+// while they were in it: an entry may be stale, and is skipped when its turn comes.
 #pragma once
 
 #include "base/alloc.hpp"
 #include "base/list.hpp"
+#include "base/spinlock.hpp"
+#include "base/sync.hpp"
 #include "machine/mailbox.hpp"
 #include "machine/pending.hpp"
 #include "machine/subscriptions.hpp"
@@ -26,97 +30,156 @@ namespace mc::machine {
 // What a machine's envelopes go to.
 enum class Binding : uint8_t { none, function, thunk, descriptor };
 
-// A machine that has not stopped. Guarded by its lock but for what says otherwise.
-template <class Sync> struct Machine {
-    Machine(uint32_t number, uint32_t mailbox_bound) noexcept : id(number), mail(mailbox_bound) {}
+struct InHand; // emit.hpp
 
-    const uint32_t id;
-    uint32_t next_ready = 0; // in the ready queue; guarded by that
+// Guarded by its lock but for what says otherwise.
+struct Machine {
+    explicit Machine(uint32_t mailbox_bound) noexcept : mail(mailbox_bound) {}
+
+    uint32_t id = 0; // 0: not spawned yet, or stopped, and kept for those who may still look at it
     uint8_t lifecycle = MC_MACHINE_CREATED;
     Binding binding = Binding::none;
-    bool queued = false;      // in the ready queue; guarded by that
+    bool queued = false;      // ready; stepped: guarded by the ready queue
     bool dispatching = false; // its handler runs: queued when that is over, behind those that it sent to
-    [[no_unique_address]] typename Sync::Lock lock;
+    base::Spinlock lock;
+    uint32_t short_of =
+        0; // attached: it waits for room in that machine's mailbox. Changed under the lock of waits, too
+    union {
+        uint32_t next_ready = 0; // stepped: in the ready queue; guarded by that
+        Machine *next;   // attached: of those that are ready, wait for room, or are free; guarded by who has it there
+        InHand *in_hand; // attached, while its handler runs: then it is in no list
+    };
     uint64_t state = 0;
     uint64_t tag = 0;    // of the state, for a descriptor's rows
     uint64_t target = 0; // function, thunk's id, or descriptor's address
     void *context = nullptr;
+    Machine *short_of_us = nullptr; // attached: those that wait for room here
     Mailbox mail;
     base::List<Row, OfMachine> rows; // its pending requests, the oldest first
     base::List<Subscription, OfMachine> subscriptions;
 
     bool takes_mail() const noexcept { return lifecycle <= MC_MACHINE_RUNNING; }
     bool runs() const noexcept { return lifecycle == MC_MACHINE_RUNNING; }
+
+    // As a new one. Its mail, rows and subscriptions are gone.
+    void reset(uint32_t mailbox_bound) noexcept {
+        lifecycle = MC_MACHINE_CREATED;
+        binding = Binding::none;
+        queued = dispatching = false;
+        state = tag = target = 0;
+        context = nullptr;
+        mail.reset(mailbox_bound);
+    }
 };
 
-template <class Sync> class Table {
+class Table {
 public:
-    using Machine = machine::Machine<Sync>;
-
     Table() noexcept = default;
     Table(const Table &) = delete;
     Table &operator=(const Table &) = delete;
     ~Table() {
+        release_kept();
         for (uint32_t chunk = 0; chunk < chunks; ++chunk)
-            base::deallocate_array(chunks_[chunk], chunk_words(chunk));
+            base::deallocate_array(chunks_[chunk].load(sync::relaxed), chunk_words(chunk));
     }
 
-    bool was_given_out(uint32_t id) const noexcept { return id != 0 && id <= last_; }
-    uint32_t last() const noexcept { return last_; }
+    bool was_given_out(uint32_t id) const noexcept { return id != 0 && id <= last_.load(sync::acquire); }
+    uint32_t last() const noexcept { return last_.load(sync::acquire); }
 
     // Null: there never was one, or it has stopped.
     Machine *find(uint32_t id) const noexcept {
-        if (!was_given_out(id))
+        // acquire: pairs with add; word and machine are there.
+        if (id == 0 || id > last_.load(sync::acquire))
             return nullptr;
-        const uint64_t word = at(id).get();
+        const uint64_t word = at(id).load(sync::relaxed); // written before that; or it has stopped since
         return (word & stopped) != 0 ? nullptr : reinterpret_cast<Machine *>(word);
     }
 
-    // 0: no memory, or all ids are used up.
-    uint32_t add(uint32_t mailbox_bound) noexcept {
-        if (last_ == UINT32_MAX)
-            return 0;
-        const Place place = place_of(last_ + 1);
-        if (chunks_[place.chunk] == nullptr) {
-            chunks_[place.chunk] =
-                base::allocate_array<Word>(chunk_words(place.chunk)); // written when its id is given out
-            if (chunks_[place.chunk] == nullptr)
-                return 0;
+    // A machine without an id; null: no memory. Attached: of those that were kept, where there is one.
+    Machine *make(uint32_t mailbox_bound) noexcept {
+        if (Machine *machine = take_kept(); machine != nullptr) [[unlikely]] {
+            const base::SpinGuard guard(machine->lock); // somebody may be about to find that it is not the one he wants
+            machine->reset(mailbox_bound);
+            return machine;
         }
-        Machine *machine = base::create<Machine>(last_ + 1, mailbox_bound);
-        if (machine == nullptr)
+        return base::create<Machine>(mailbox_bound);
+    }
+    // Gives it the next id, by which it can be found from then on. 0: no memory, or all ids are used up. One at a time.
+    uint32_t add(Machine *machine) noexcept {
+        const uint32_t last = last_.load(sync::relaxed);
+        if (last == UINT32_MAX)
             return 0;
-        Word *word = new (&chunks_[place.chunk][place.offset]) Word();
-        word->set(reinterpret_cast<uintptr_t>(machine));
-        return ++last_;
+        const Place place = place_of(last + 1);
+        Word *chunk = chunks_[place.chunk].load(sync::relaxed);
+        if (chunk == nullptr) {
+            chunk = base::allocate_array<Word>(chunk_words(place.chunk)); // written when its id is given out
+            if (chunk == nullptr)
+                return 0;
+            chunks_[place.chunk].store(chunk, sync::relaxed); // published with last_
+        }
+        machine->id = last + 1;
+        new (&chunk[place.offset]) Word(reinterpret_cast<uintptr_t>(machine));
+        last_.store(last + 1, sync::release); // release: pairs with find; chunk, word and machine are there
+        return last + 1;
     }
 
-    // Its id says from now on that it has stopped.
+    // Stepped: its id says from now on that it has stopped.
     void remove(Machine *machine) noexcept {
-        at(machine->id).set(stopped | (machine->queued ? still_queued | uint64_t{machine->next_ready} << 32 : 0));
+        at(machine->id)
+            .store(stopped | (machine->queued ? still_queued | uint64_t{machine->next_ready} << 32 : 0), sync::relaxed);
         base::destroy(machine);
     }
+    // Attached, with the machine's lock: likewise; it is to be kept when nobody has it in a list any more.
+    void unlink(Machine *machine) noexcept {
+        at(machine->id).store(stopped, sync::relaxed); // who has found it before looks at its id under its lock
+        machine->id = 0;
+    }
+    // Attached: nobody has it in a list.
+    void keep(Machine *machine) noexcept {
+        const base::SpinGuard guard(kept_lock_);
+        machine->next = kept_;
+        kept_ = machine;
+        maybe_kept_.store(1, sync::relaxed);
+    }
+    // Nobody else is about: what was kept is given back.
+    void release_kept() noexcept {
+        while (kept_ != nullptr) {
+            Machine *machine = kept_;
+            kept_ = machine->next;
+            base::destroy(machine);
+        }
+    }
 
-    // --- the ready queue's links
+    // Nobody else is about: all that the other one has.
+    void take_from(Table &from) noexcept {
+        for (uint32_t chunk = 0; chunk < chunks; ++chunk) {
+            chunks_[chunk].store(from.chunks_[chunk].load(sync::relaxed), sync::relaxed);
+            from.chunks_[chunk].store(nullptr, sync::relaxed);
+        }
+        last_.store(from.last_.load(sync::relaxed), sync::relaxed);
+        from.last_.store(0, sync::relaxed);
+    }
+
+    // --- the ready queue's links; stepped
 
     void set_next_ready(uint32_t id, uint32_t next) noexcept {
         if (Machine *machine = find(id); machine != nullptr)
             machine->next_ready = next;
         else
-            at(id).set(stopped | still_queued | uint64_t{next} << 32);
+            at(id).store(stopped | still_queued | uint64_t{next} << 32, sync::relaxed);
     }
     // Of one that was queued when it stopped, and no longer is.
     uint32_t take_next_of_stopped(uint32_t id) noexcept {
-        const uint64_t word = at(id).get();
-        at(id).set(stopped);
+        const uint64_t word = at(id).load(sync::relaxed);
+        at(id).store(stopped, sync::relaxed);
         return static_cast<uint32_t>(word >> 32);
     }
 
     // For tests of the last ids.
-    void skip_to(uint32_t id) noexcept { last_ = id; }
+    void skip_to(uint32_t id) noexcept { last_.store(id, sync::relaxed); }
 
 private:
-    using Word = typename Sync::template Word<uint64_t>;
+    using Word = sync::atomic<uint64_t>;
     static constexpr uint64_t stopped = 1;
     static constexpr uint64_t still_queued = 2;
     static constexpr uint32_t first_bits = 6;
@@ -136,19 +199,35 @@ private:
     static size_t chunk_words(uint32_t chunk) noexcept { return size_t{1} << (chunk + first_bits); }
     Word &at(uint32_t id) const noexcept {
         const Place place = place_of(id);
-        return chunks_[place.chunk][place.offset];
+        return chunks_[place.chunk].load(sync::relaxed)[place.offset];
     }
 
-    Word *chunks_[chunks] = {};
-    uint32_t last_ = 0;
+    Machine *take_kept() noexcept {
+        if (maybe_kept_.load(sync::relaxed) == 0) [[likely]] // a hint
+            return nullptr;
+        const base::SpinGuard guard(kept_lock_);
+        Machine *machine = kept_;
+        if (machine != nullptr)
+            kept_ = machine->next;
+        if (kept_ == nullptr)
+            maybe_kept_.store(0, sync::relaxed);
+        return machine;
+    }
+
+    // any thread (atomic)
+    sync::atomic<Word *> chunks_[chunks] = {};
+    sync::atomic<uint32_t> last_{0};
+    sync::atomic<uint32_t> maybe_kept_{0};
+    base::Spinlock kept_lock_; // innermost
+    Machine *kept_ = nullptr;  // guarded by kept_lock_
 };
 
-// First in, first out; a machine is in it once.
-template <class Sync> class ReadyQueue {
+// First in, first out; a machine is in it once. Stepped.
+class ReadyQueue {
 public:
     uint32_t length() const noexcept { return length_; }
 
-    void push(Table<Sync> &table, Machine<Sync> &machine) noexcept {
+    void push(Table &table, Machine &machine) noexcept {
         machine.queued = true;
         machine.next_ready = 0;
         if (tail_ != 0)
@@ -161,10 +240,20 @@ public:
 
     bool empty() const noexcept { return head_ == 0; }
 
+    // What pop has returned is first again.
+    void push_front(Machine &machine) noexcept {
+        machine.queued = true;
+        machine.next_ready = head_;
+        head_ = machine.id;
+        if (tail_ == 0)
+            tail_ = machine.id;
+        ++length_;
+    }
+
     // The machine that is first; null: it has stopped. The queue is not empty.
-    Machine<Sync> *pop(Table<Sync> &table) noexcept {
+    Machine *pop(Table &table) noexcept {
         const uint32_t id = head_;
-        Machine<Sync> *machine = table.find(id);
+        Machine *machine = table.find(id);
         if (machine != nullptr) [[likely]] {
             head_ = machine->next_ready;
             machine->queued = false;
@@ -177,23 +266,23 @@ public:
         return machine;
     }
 
-    // All of another one, behind this one's; that one is empty then.
-    void append(Table<Sync> &table, ReadyQueue &other) noexcept {
-        if (other.head_ == 0)
-            return;
-        if (tail_ != 0)
-            table.set_next_ready(tail_, other.head_);
-        else
-            head_ = other.head_;
-        tail_ = other.tail_;
-        length_ += other.length_;
-        other = ReadyQueue();
-    }
-
 private:
     uint32_t head_ = 0;
     uint32_t tail_ = 0;
     uint32_t length_ = 0;
+};
+
+// Machines that have become ready, in their order, linked through `next`; on their way to the host. Attached.
+struct ReadyChain {
+    void push(Machine &machine) noexcept {
+        machine.next = nullptr;
+        *end = &machine;
+        end = &machine.next;
+    }
+    bool empty() const noexcept { return first == nullptr; }
+
+    Machine *first = nullptr;
+    Machine **end = &first;
 };
 
 } // namespace mc::machine

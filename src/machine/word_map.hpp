@@ -66,6 +66,13 @@ public:
         entries_[hole & mask()] = {};
     }
 
+    void clear() noexcept {
+        base::deallocate_array(entries_, slots_);
+        entries_ = nullptr;
+        slots_ = size_ = 0;
+        shift_ = 0;
+    }
+
     template <class Visit> void for_each(Visit visit) const noexcept {
         for (uint64_t i = 0; i < slots_; ++i)
             if (entries_[i].key != 0)

@@ -427,12 +427,15 @@ void Executor::run_step(Task *task) noexcept {
     task->word.start();
     thread_.running = task;
     ++thread_.no_switch;
+    const bool kept = task->kept;
     task->plain(task->argument);
     --thread_.no_switch;
     thread_.running = idle_;
-    task->word.retire();
-    if (task != reclaim_task_)
-        task_slab().release(task_cache_, task);
+    if (!kept) { // else it may be queued again, and running elsewhere
+        task->word.retire();
+        if (task != reclaim_task_)
+            task_slab().release(task_cache_, task);
+    }
     if (--switches_left_ == 0 || inbox_.maybe_nonempty())
         poll();
 }

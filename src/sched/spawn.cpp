@@ -317,6 +317,39 @@ int32_t spawn_step(Executor &executor, void (*run)(void *), void *argument, bool
     return MC_OK;
 }
 
+Task *make_step(void (*run)(void *), void *argument, const char *name) noexcept {
+    Task *task = task_slab().acquire();
+    if (task == nullptr)
+        return nullptr;
+    task->kind = Kind::step;
+    task->kept = true;
+    task->home = nullptr;
+    task->pinned = false;
+    task->plain = run;
+    task->argument = argument;
+    task->id = take_task_ids(1);
+    set_name(*task, name);
+    return task;
+}
+
+// Here, if this is one of the pool's executors.
+void queue_step(Pool &pool, Task *step) noexcept {
+    ThreadContext *thread = current();
+    Executor *here = thread == nullptr ? nullptr : thread->executor;
+    Executor &executor = here != nullptr && (&here->pool() == &pool || here->simulated()) ? *here : pool.first();
+    step->set_executor(&executor);
+    step->word.make_runnable();
+    executor.enqueue(step);
+}
+
+void drop_step(Task *step) noexcept {
+    if (step == nullptr)
+        return;
+    step->kept = false;
+    step->word.retire();
+    task_slab().release(step);
+}
+
 int32_t join(mc_task_t handle, int64_t deadline_ns, int32_t *result, Scope *scope) noexcept {
     return join_task(handle, deadline_ns, result, scope, true);
 }

@@ -31,6 +31,13 @@ int32_t spawn(ThreadContext *thread, Executor &executor, const SpawnRequest &req
 // A step: runs to completion on the executor's own context when its turn comes. MC_OK or MC_E_NOMEM.
 int32_t spawn_step(Executor &executor, void (*run)(void *), void *argument, bool pinned = false) noexcept;
 
+// A step that is queued again and again, so that queuing it needs no memory. It is the caller's: queued once at a time, by
+// anybody; from the moment on at which `run` says so, by queuing it as the last thing that it does, or by letting others do
+// so, it may run elsewhere. Null: no memory. name: a literal of at most 31 characters.
+Task *make_step(void (*run)(void *), void *argument, const char *name) noexcept;
+void queue_step(Pool &pool, Task *step) noexcept;
+void drop_step(Task *step) noexcept; // it is not queued, and will not be
+
 // For a thread that has been attached; as mc_join.
 int32_t join(mc_task_t handle, int64_t deadline_ns, int32_t *result, Scope *scope) noexcept;
 int32_t detach(mc_task_t handle) noexcept;

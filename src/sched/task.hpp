@@ -112,6 +112,7 @@ struct Task : base::SlabItem<Task>, base::HandleItem, fiber::Context, Timer {
     Priority priority = Priority::normal;
     bool in_schedule = false; // owner executor only: inside csp_schedule
     bool native = false;      // in simulation: runs what a blocking call is to run; immutable from spawn to end
+    bool kept = false;        // a step that is its maker's, and queued again and again
     uint8_t ended = end_none; // guarded by join_lock, when ever joinable
     // Where it runs, or ran last; null for a foreign thread. Written by the executor that begins its turn; read by
     // whoever holds the claim on it, or has it from a queue.

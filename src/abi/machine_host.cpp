@@ -1,0 +1,148 @@
+// mc/machine.h: runtimes on executors.
+#include <mc/machine.h>
+
+#include "abi/runtimes.hpp"
+#include "compose/machine_host.hpp"
+#include "machine/engine.hpp"
+
+namespace {
+
+using mc::abi::word_of;
+using mc::compose::MachineHost;
+using mc::machine::Runtime;
+
+MachineHost &host_of(const Runtime &runtime) noexcept { return static_cast<MachineHost &>(*runtime.host()); }
+
+// act(engine): of a runtime that is stepped.
+template <class Act> int32_t choose(uint64_t word, Act act) noexcept {
+    const Runtime runtime = mc::machine::find_runtime(word);
+    if (!runtime)
+        return MC_E_STALE;
+    if (runtime.is_attached())
+        return MC_E_BUSY;
+    act(*runtime.engine());
+    return MC_OK;
+}
+
+int32_t step_until_idle(uint64_t word, int64_t deadline_ns) noexcept {
+    void **slot = mc::abi::emit_slot();
+    if (slot == nullptr)
+        return MC_E_NOMEM;
+    const bool limited = deadline_ns != MC_FOREVER;
+    for (;;) {
+        const Runtime runtime = mc::machine::find_runtime(word); // a handler may drop it, or attach it
+        if (!runtime)
+            return MC_E_STALE;
+        if (runtime.is_attached())
+            return mc_machine_run_until_idle_u64(word, deadline_ns);
+        if (runtime.engine()->is_busy())
+            return MC_E_CONTEXT;
+        if (limited && deadline_ns != MC_NOW && mc::sync::now_ns() >= deadline_ns && !runtime.engine()->nothing_ready())
+            return MC_E_TIMEDOUT;
+        if (deadline_ns == MC_NOW)
+            return runtime.engine()->nothing_ready() ? MC_OK : MC_E_TIMEDOUT;
+        if (runtime.engine()->step(nullptr, nullptr, slot) == MC_STEP_IDLE && runtime.engine()->nothing_ready())
+            return MC_OK;
+    }
+}
+
+} // namespace
+
+int32_t mc_machine_set_on_full_u64(uint64_t rt, uint32_t what) noexcept {
+    if (what > MC_MACHINE_ON_FULL_RETRY)
+        return MC_E_INVAL;
+    return choose(rt, [=](auto &engine) { engine.on_full = static_cast<mc::machine::OnFull>(what); });
+}
+
+int32_t mc_machine_set_on_late_reply_u64(uint64_t rt, uint32_t what) noexcept {
+    if (what > MC_MACHINE_ON_LATE_REPLY_DISCARD)
+        return MC_E_INVAL;
+    return choose(rt, [=](auto &engine) { engine.on_late_reply = static_cast<mc::machine::OnLateReply>(what); });
+}
+
+int32_t mc_machine_set_request_timeout_u64(uint64_t rt, int64_t timeout_ns) noexcept {
+    if (timeout_ns < 0)
+        return MC_E_INVAL;
+    return mc::abi::with_machines(rt, int32_t{MC_E_STALE}, [=](auto &engine) {
+        engine.timeout_ns.store(timeout_ns, mc::sync::relaxed); // each look takes the one that it finds
+        return MC_OK;
+    });
+}
+
+int32_t mc_machine_attach_u64(uint64_t rt, mc_runtime_t runtime) noexcept {
+    return mc::abi::with_runtime(
+        runtime, [=](mc::sched::ThreadContext &, mc::sched::Pool &pool) { return MachineHost::attach(rt, pool); });
+}
+
+int32_t mc_machine_detach_u64(uint64_t rt) noexcept {
+    const Runtime runtime = mc::machine::find_runtime(rt);
+    if (!runtime)
+        return MC_E_STALE;
+    if (!runtime.is_attached())
+        return MC_E_INVAL;
+    MachineHost &host = host_of(runtime);
+    if (host.pin(rt) == nullptr)
+        return MC_E_STALE;
+    const int32_t status = host.detach(rt);
+    if (status != MC_OK)
+        host.unpin();
+    return status;
+}
+
+int32_t mc_machine_run_until_idle_u64(uint64_t rt, int64_t deadline_ns) noexcept {
+    const Runtime runtime = mc::machine::find_runtime(rt);
+    if (!runtime)
+        return MC_E_STALE;
+    if (!runtime.is_attached())
+        return step_until_idle(rt, deadline_ns);
+    return mc::abi::with_waiting_thread(deadline_ns, [&](mc::sched::ThreadContext &thread) -> int32_t {
+        MachineHost &host = host_of(runtime);
+        if (host.pin(rt) == nullptr)
+            return MC_E_STALE;
+        const int32_t status = host.wait_until_idle(thread, deadline_ns);
+        host.unpin();
+        return status;
+    });
+}
+
+int32_t mc_machine_ask_u64(uint64_t rt, uint64_t dst, uint64_t kind, uint64_t payload0, uint64_t payload1,
+                           int64_t deadline_ns, mc_machine_envelope_t *reply) noexcept {
+    const Runtime runtime = mc::machine::find_runtime(rt);
+    if (!runtime)
+        return MC_E_STALE;
+    if (!runtime.is_attached())
+        return MC_E_NOTSUP;
+    return mc::abi::with_waiting_thread(deadline_ns, [&](mc::sched::ThreadContext &thread) -> int32_t {
+        MachineHost &host = host_of(runtime);
+        MachineHost::Engine *engine = host.pin(rt);
+        if (engine == nullptr)
+            return MC_E_STALE;
+        const int32_t status = host.ask(thread, *engine, mc::abi::machine_id(dst),
+                                        mc::machine::plain_envelope(0, kind, payload0, payload1), deadline_ns, reply);
+        host.unpin();
+        return status;
+    });
+}
+
+// --- by pointer ---
+
+int32_t mc_machine_set_on_full(mc_machine_runtime_t *rt, uint32_t what) noexcept {
+    return mc_machine_set_on_full_u64(word_of(rt), what);
+}
+int32_t mc_machine_set_on_late_reply(mc_machine_runtime_t *rt, uint32_t what) noexcept {
+    return mc_machine_set_on_late_reply_u64(word_of(rt), what);
+}
+int32_t mc_machine_set_request_timeout(mc_machine_runtime_t *rt, int64_t timeout_ns) noexcept {
+    return mc_machine_set_request_timeout_u64(word_of(rt), timeout_ns);
+}
+int32_t mc_machine_attach(mc_machine_runtime_t *rt, mc_runtime_t runtime) noexcept {
+    return mc_machine_attach_u64(word_of(rt), runtime);
+}
+int32_t mc_machine_detach(mc_machine_runtime_t *rt) noexcept { return mc_machine_detach_u64(word_of(rt)); }
+int32_t mc_machine_run_until_idle(mc_machine_runtime_t *rt, int64_t deadline_ns) noexcept {
+    return mc_machine_run_until_idle_u64(word_of(rt), deadline_ns);
+}
+int32_t mc_machine_ask(mc_machine_runtime_t *rt, mc_machine_id_t dst, uint64_t kind, uint64_t payload0,
+                       uint64_t payload1, int64_t deadline_ns, mc_machine_envelope_t *reply) noexcept {
+    return mc_machine_ask_u64(word_of(rt), dst, kind, payload0, payload1, deadline_ns, reply);
+}

@@ -1,0 +1,515 @@
+#include "compose/machine_host.hpp"
+
+#include "machine/engine.hpp"
+#include "sched/primitive.hpp"
+#include "sched/simulation.hpp"
+#include "sched/spawn.hpp"
+#include "sched/switch.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+namespace mc::compose {
+namespace {
+
+constexpr uint32_t most_dispatches_a_turn = 64;
+constexpr uint32_t most_help_at = 64;
+constexpr uint32_t most_stolen = 256;
+
+base::Slab<MachineHost> &host_slab() noexcept {
+    static constinit base::Slab<MachineHost> slab;
+    return slab;
+}
+
+int32_t status_of(mc_mailbox_enqueue_result_t result) noexcept {
+    switch (result) {
+    case MC_MAILBOX_ENQUEUE_OK:
+        return MC_OK;
+    case MC_MAILBOX_ENQUEUE_MACHINE_UNKNOWN:
+        return MC_E_NOENT;
+    case MC_MAILBOX_ENQUEUE_FULL:
+        return MC_E_FULL;
+    default:
+        return MC_E_CLOSED;
+    }
+}
+
+} // namespace
+
+// --- shards --------------------------------------------------------------------------------------------------------------
+
+void MachineHost::Shard::append(Machine *from, Machine *to, uint32_t count) noexcept {
+    if (first == nullptr)
+        first = from;
+    else
+        last->next = from;
+    to->next = nullptr;
+    last = to;
+    length += count;
+}
+
+MachineHost::Machine *MachineHost::Shard::take() noexcept {
+    Machine *machine = first;
+    if (machine != nullptr) {
+        first = machine->next;
+        --length;
+    }
+    return machine;
+}
+
+// For simulation, in which any may be the next.
+MachineHost::Machine *MachineHost::Shard::take_at(uint32_t position) noexcept {
+    if (position == 0)
+        return take();
+    Machine *before = first;
+    for (uint32_t i = 1; i < position; ++i)
+        before = before->next;
+    Machine *machine = before->next;
+    before->next = machine->next;
+    if (machine == last)
+        last = before;
+    --length;
+    return machine;
+}
+
+// The caller's own, if it is a pump or runs on an executor of the pool; else one that depends on the thread.
+MachineHost::Shard *MachineHost::shard_of_caller() noexcept {
+    if (count_ == 1)
+        return &shards_[0];
+    const sched::ThreadContext *thread = sched::current();
+    if (thread != nullptr && thread->executor != nullptr && &thread->executor->pool() == pool_) {
+        const sched::Task *running = thread->running;
+        if (running != nullptr && running->kind == sched::Kind::step && running->plain == pump) {
+            auto *shard = static_cast<Shard *>(running->argument);
+            if (shard->host == this)
+                return shard;
+        }
+        return &shards_[thread->executor->index() % count_];
+    }
+    return &shards_[sync::thread_number() % count_];
+}
+
+void MachineHost::ready(Machine *first) noexcept {
+    uint32_t count = 1;
+    Machine *last = first;
+    for (; last->next != nullptr; last = last->next)
+        ++count;
+    Shard &shard = *shard_of_caller();
+    shard.lock.lock();
+    shard.append(first, last, count);
+    const uint32_t length = shard.length;
+    const bool served = std::exchange(shard.served, true);
+    shard.lock.unlock();
+    if (!served) [[unlikely]]
+        serve(shard);
+    else if (length >= help_at_.load(sync::relaxed) && idle_shards_.load(sync::relaxed) != 0) [[unlikely]]
+        (void)look_for_help(shard);
+}
+
+// The shard has just been marked as served, by the caller, who has a pin. Its pump has one from now on.
+void MachineHost::serve(Shard &shard) noexcept {
+    (void)uses_.fetch_add(1, sync::relaxed); // the caller's pin keeps it from ending
+    (void)idle_shards_.fetch_and(~(uint64_t{1} << (&shard - shards_)), sync::relaxed);
+    one_more_pump();
+    sched::queue_step(*pool_, shard.step);
+}
+
+// Another shard's pump comes to help. False: all are at work.
+bool MachineHost::look_for_help(const Shard &busy) noexcept {
+    const uint64_t idle = idle_shards_.load(sync::relaxed);
+    if (idle == 0)
+        return false;
+    Shard &helper = shards_[std::countr_zero(idle)];
+    if (&helper == &busy)
+        return false;
+    helper.lock.lock();
+    const bool served = std::exchange(helper.served, true);
+    helper.lock.unlock();
+    if (!served)
+        serve(helper);
+    return !served;
+}
+
+void MachineHost::one_more_pump() noexcept {
+    const base::SpinGuard guard(idle_lock_);
+    ++pumps_;
+}
+
+void MachineHost::one_pump_less() noexcept {
+    sched::WaitList::Taken taken;
+    {
+        const base::SpinGuard guard(idle_lock_);
+        if (--pumps_ == 0)
+            while (sched::Waiting *waiting = idle_waiters_.take_first(MC_OK))
+                taken.push_back(waiting);
+    }
+    sched::WaitList::wake_all(taken);
+}
+
+uint64_t MachineHost::ready_length() const noexcept {
+    uint64_t length = 0;
+    for (uint32_t i = 0; i < count_; ++i) {
+        const base::SpinGuard guard(shards_[i].lock);
+        length += shards_[i].length;
+    }
+    return length;
+}
+
+// --- pumps ---------------------------------------------------------------------------------------------------------------
+
+void MachineHost::pump(void *shard) noexcept {
+    static_cast<Shard *>(shard)->host->serve_turn(*static_cast<Shard *>(shard));
+}
+
+// What is last here is the last that is touched: the pump may run elsewhere then, and the host be another runtime's.
+void MachineHost::serve_turn(Shard &shard) noexcept {
+    const uint32_t most = simulated_ ? 1 : most_dispatches_a_turn;
+    void **const slot = &sched::current()->running->emits_to;
+    for (uint32_t i = 0; i < most; ++i)
+        if (is_closed() || !dispatch_next(shard, slot)) {
+            shard.lock.lock();
+            const bool go_on = shard.length != 0 && !is_closed();
+            if (!go_on)
+                shard.served = false;
+            shard.lock.unlock();
+            if (go_on)
+                continue;
+            (void)idle_shards_.fetch_or(uint64_t{1} << (&shard - shards_), sync::relaxed);
+            one_pump_less();
+            return unpin();
+        }
+    sched::queue_step(*pool_, shard.step);
+}
+
+// False: there was nothing.
+bool MachineHost::dispatch_next(Shard &shard, void **slot) noexcept {
+    Machine *machine = next(shard);
+    if (machine == nullptr)
+        return false;
+    (void)engine_->run(*shard.dispatch, machine, slot);
+    return true;
+}
+
+MachineHost::Machine *MachineHost::next(Shard &shard) noexcept {
+    {
+        const base::SpinGuard guard(shard.lock);
+        Machine *machine =
+            !simulated_ || shard.length < 2 ? shard.take() : shard.take_at(sched::simulator()->pick(shard.length));
+        if (machine != nullptr)
+            return machine;
+    }
+    if (count_ == 1 || !steal_for(shard))
+        return nullptr;
+    const base::SpinGuard guard(shard.lock);
+    return shard.take(); // unless another pump was quicker
+}
+
+// Half of what another one has, the older half, since it has waited longest; at most so many, which are counted under the lock.
+bool MachineHost::steal_for(Shard &shard) noexcept {
+    const auto self = static_cast<uint32_t>(&shard - shards_);
+    for (uint32_t i = 1; i < count_; ++i) {
+        Shard &victim = shards_[(self + i) % count_];
+        Machine *first = nullptr, *last = nullptr;
+        uint32_t taken = 0;
+        {
+            const base::SpinGuard guard(victim.lock);
+            taken = std::min((victim.length + 1) / 2, most_stolen);
+            if (taken == 0)
+                continue;
+            first = last = victim.first;
+            for (uint32_t k = 1; k < taken; ++k)
+                last = last->next;
+            victim.first = last->next;
+            victim.length -= taken;
+        }
+        help_at_.store(2, sync::relaxed);
+        const base::SpinGuard guard(shard.lock);
+        shard.append(first, last, taken);
+        return true;
+    }
+    const uint32_t help_at = help_at_.load(sync::relaxed);
+    if (help_at < most_help_at)
+        help_at_.store(2 * help_at, sync::relaxed);
+    return false;
+}
+
+// --- time and waking -------------------------------------------------------------------------------------------------------
+
+void MachineHost::wake(const machine::Waker &waker) noexcept {
+    (void)sched::claim_and_wake(static_cast<sched::Task *>(waker.task), waker.epoch, sched::WakeReason::ready, MC_OK);
+}
+
+int64_t MachineHost::now_ns() const noexcept {
+    const sched::ThreadContext *thread = sched::current();
+    return thread != nullptr && thread->executor != nullptr ? thread->executor->driver().now() : sync::now_ns();
+}
+
+const sched::Timer::Action MachineHost::clock_action_ = {no_ticket, fire};
+
+void MachineHost::watch_timeouts() noexcept {
+    // seq_cst: Dekker, with look_at_clock, which says that nothing is armed, and then looks for requests once more.
+    if (clock_armed_.load(sync::relaxed) == 0 && clock_armed_.exchange(1, sync::seq_cst) == 0) {
+        (void)uses_.fetch_add(1, sync::relaxed); // the clock's pin; the caller has one
+        arm_clock(now_ns() + engine_->timeout_ns.load(sync::relaxed));
+    }
+}
+
+void MachineHost::arm_clock(int64_t deadline_ns) noexcept {
+    clock_.deadline_ns = deadline_ns;
+    const sched::ThreadContext *thread = sched::current();
+    sched::Executor &executor =
+        thread != nullptr && thread->executor != nullptr && (simulated_ || &thread->executor->pool() == pool_)
+            ? *thread->executor
+            : pool_->first();
+    executor.arm(clock_);
+}
+
+// On an executor, in the middle of its own business: hooks are called from a step.
+void MachineHost::fire(sched::Timer &timer, uint64_t, int64_t) noexcept {
+    auto &clock = static_cast<Clock &>(timer);
+    sched::queue_step(*clock.host->pool_, clock.step);
+}
+
+void MachineHost::look_at_clock(void *host) noexcept {
+    auto &self = *static_cast<MachineHost *>(host);
+    int64_t next = self.is_closed() ? INT64_MAX : self.engine_->expire_by_clock(self.now_ns());
+    if (next == INT64_MAX) {
+        (void)self.clock_armed_.exchange(0, sync::seq_cst); // Dekker, with watch_timeouts
+        if (!self.is_closed())
+            next = self.engine_->expire_by_clock(self.now_ns());
+        if (next == INT64_MAX || self.clock_armed_.exchange(1, sync::seq_cst) != 0)
+            return self.unpin();
+    }
+    self.arm_clock(next);
+}
+
+// --- attaching -------------------------------------------------------------------------------------------------------------
+
+bool MachineHost::make_shards(uint32_t count) noexcept {
+    shards_ = base::allocate_array<Shard>(count);
+    if (shards_ == nullptr)
+        return false;
+    count_ = count;
+    bool good = true;
+    for (uint32_t i = 0; i < count; ++i) {
+        Shard &shard = *new (&shards_[i]) Shard();
+        shard.host = this;
+        shard.step = sched::make_step(pump, &shard, "machines");
+        shard.dispatch = base::create<Engine::Dispatch>(nullptr);
+        good = good && shard.step != nullptr && shard.dispatch != nullptr;
+    }
+    clock_.step = sched::make_step(look_at_clock, this, "machines' timeouts");
+    return good && clock_.step != nullptr;
+}
+
+void MachineHost::release_shards() noexcept {
+    for (uint32_t i = 0; i < count_; ++i) {
+        base::destroy(shards_[i].dispatch);
+        sched::drop_step(shards_[i].step);
+        shards_[i].~Shard();
+    }
+    base::deallocate_array(shards_, count_);
+    sched::drop_step(clock_.step);
+    shards_ = nullptr;
+    clock_.step = nullptr;
+    count_ = 0;
+}
+
+int32_t MachineHost::attach(uint64_t word, sched::Pool &pool) noexcept {
+    const machine::Runtime runtime = machine::find_runtime(word);
+    if (!runtime)
+        return MC_E_STALE;
+    if (runtime.is_attached() || !runtime.engine()->nothing_ready())
+        return MC_E_BUSY;
+    MachineHost *host = host_slab().acquire();
+    if (host == nullptr)
+        return MC_E_NOMEM;
+    const int32_t status = host->begin(word, pool, *runtime.engine());
+    if (status != MC_OK) {
+        host_slab().release(host);
+        return status;
+    }
+    machine::Engine<machine::Seq>::end(runtime.engine()); // it is empty
+    return MC_OK;
+}
+
+int32_t MachineHost::begin(uint64_t word, sched::Pool &pool, machine::Engine<machine::Seq> &from) noexcept {
+    simulated_ = sched::simulator() != nullptr;
+    pool_ = &pool;
+    const uint32_t executors = simulated_ || !pool.many() ? 1 : pool.live();
+    Engine *engine = make_shards(std::min(executors, most_shards)) ? Engine::take_over(from, this) : nullptr;
+    if (engine == nullptr) {
+        release_shards();
+        return MC_E_NOMEM;
+    }
+    for (uint32_t i = 0; i < count_; ++i)
+        shards_[i].dispatch->engine = engine;
+    clock_.host = this;
+    clock_.action = &clock_action_;
+    clock_armed_.store(0, sync::relaxed);
+    help_at_.store(2, sync::relaxed);
+    idle_shards_.store(count_ == 64 ? UINT64_MAX : (uint64_t{1} << count_) - 1, sync::relaxed);
+    {
+        const base::SpinGuard guard(idle_lock_);
+        live_ = true;
+    }
+    open(word, engine);
+    (void)machine::replace_runtime(word, machine::Runtime(&from), machine::Runtime(static_cast<machine::Host *>(this)));
+    return MC_OK;
+}
+
+// The caller has a pin, which it keeps when this fails. When machines are ready or a call is under way, the pin is not the only one.
+int32_t MachineHost::detach(uint64_t word) noexcept {
+    bool alone = close_alone();
+    for (uint32_t tries = 0; !alone && tries < 1000; ++tries) { // a pump that is leaving, or a call that is short
+        {
+            const base::SpinGuard guard(idle_lock_);
+            if (pumps_ != 0)
+                return MC_E_BUSY;
+        }
+        if (clock_armed_.load(sync::relaxed) != 0 && sched::TimerHeap::cancel(clock_)) {
+            clock_armed_.store(0, sync::relaxed);
+            unpin();
+        }
+        sync::thread_yield();
+        alone = close_alone();
+    }
+    if (!alone)
+        return MC_E_BUSY;
+    auto *engine = machine::Engine<machine::Seq>::take_over(*engine_, nullptr);
+    if (engine == nullptr) {
+        reopen();
+        return MC_E_NOMEM;
+    }
+    {
+        const base::SpinGuard guard(idle_lock_);
+        live_ = false;
+    }
+    (void)machine::replace_runtime(word, machine::Runtime(static_cast<machine::Host *>(this)),
+                                   machine::Runtime(engine));
+    for (uint32_t i = 0; i < count_; ++i)
+        engine_->leave(*shards_[i].dispatch);
+    Engine::end(engine_);
+    release_shards();
+    unpin(); // the caller's; it is closed, and has nothing to end
+    host_slab().release(this);
+    return MC_OK;
+}
+
+void MachineHost::drop() noexcept {
+    (void)uses_.fetch_add(1, sync::acq_rel); // ours
+    close();
+    engine_->end_askers();
+    if (clock_armed_.load(sync::relaxed) != 0 && sched::TimerHeap::cancel(clock_))
+        unpin();
+    int32_t status = MC_OK;
+    sched::ThreadContext *thread = sched::attach(&status);
+    if (thread != nullptr && sched::may_block(*thread) == MC_OK)
+        (void)wait_until_idle(*thread, MC_FOREVER);
+    unpin();
+}
+
+void MachineHost::unused() noexcept {
+    {
+        const base::SpinGuard guard(idle_lock_);
+        if (!std::exchange(live_, false))
+            return;
+    }
+    for (uint32_t i = 0; i < count_; ++i)
+        while (Machine *machine = shards_[i].take())
+            Engine::forget(machine);
+    Engine::end(engine_);
+    release_shards();
+    host_slab().release(this);
+}
+
+void drop_attached(machine::Host &host) noexcept { static_cast<MachineHost &>(host).drop(); }
+
+// --- waiting ---------------------------------------------------------------------------------------------------------------
+
+int32_t MachineHost::wait_until_idle(sched::ThreadContext &thread, int64_t deadline_ns) noexcept {
+    idle_lock_.lock();
+    if (pumps_ == 0) {
+        idle_lock_.unlock();
+        return MC_OK;
+    }
+    if (const int32_t refused = sched::refuse_to_wait(thread, deadline_ns); refused != MC_OK) {
+        idle_lock_.unlock();
+        return refused;
+    }
+    sched::Waiting waiting;
+    sched::Parking parking(nullptr, deadline_ns, nullptr);
+    parking.waits_for = sched::WaitsFor(sched::WaitKind::quiescence, this);
+    const sched::WakeReason reason =
+        idle_waiters_.wait(thread, idle_lock_, waiting, sched::WaitList::At::back, parking);
+    if (reason == sched::WakeReason::ready)
+        return MC_OK;
+    idle_lock_.unlock();
+    return sched::status_of(reason);
+}
+
+namespace {
+
+struct AskParking : sched::Parking {
+    AskParking(machine::Asker &of, int64_t deadline) noexcept : Parking(commit_asker, deadline, nullptr), asker(&of) {
+        one_lock = true;
+        waits_for = sched::WaitsFor(sched::WaitKind::request, of.pending);
+    }
+
+    machine::Asker *asker;
+
+    static void commit_asker(Parking &parking) noexcept {
+        auto &self = static_cast<AskParking &>(parking);
+        self.asker->waker = {self.task, self.epoch};
+        self.asker->lock.unlock(); // nothing of the waiter's frame is touched from here on
+    }
+};
+
+} // namespace
+
+int32_t MachineHost::ask(sched::ThreadContext &thread, Engine &engine, uint32_t dst,
+                         const mc_machine_envelope_t &request, int64_t deadline_ns,
+                         mc_machine_envelope_t *answer) noexcept {
+    if (const int32_t refused = sched::refuse_to_begin(thread, deadline_ns, nullptr); refused != MC_OK)
+        return refused;
+    machine::Asker *asker = machine::asker_slab().acquire();
+    if (asker == nullptr)
+        return MC_E_NOMEM;
+    int32_t status = status_of(engine.ask(dst, request, *asker));
+    bool waits = status == MC_OK;
+    sched::ThreadContext *here = &thread;
+    while (waits) {
+        asker->lock.lock();
+        const machine::Asker::State state = asker->state;
+        if (state != machine::Asker::State::waits) {
+            asker->lock.unlock();
+            waits = false;
+            if (state == machine::Asker::State::answered)
+                engine.take_answer(*asker, answer);
+            else
+                status = is_closed() ? MC_E_SHUTDOWN : MC_E_TIMEDOUT;
+            break;
+        }
+        status = sched::refuse_to_wait(*here, deadline_ns);
+        sched::WakeReason reason = sched::WakeReason::none;
+        if (status != MC_OK) {
+            asker->lock.unlock();
+        } else {
+            AskParking parking(*asker, deadline_ns);
+            reason = sched::park(*here, parking);
+            here = &sched::here_now(); // another thread's, perhaps
+            if (reason == sched::WakeReason::ready)
+                continue;
+            status = sched::status_of(reason);
+        }
+        // Whoever has answered has done so; else nobody will.
+        if (engine.withdraw(*asker))
+            break;
+        status = MC_OK;
+    }
+    machine::asker_slab().release(asker);
+    return status;
+}
+
+} // namespace mc::compose

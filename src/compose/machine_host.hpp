@@ -1,0 +1,123 @@
+// Machines on executors: the host of an attached runtime. Each of its pumps is a step of the pool's that dispatches one machine
+// after another, as long as there are any.
+//
+// A shard is a queue of machines that are ready, and its pump; there is one for each executor. Who makes machines ready puts
+// them into a shard (a pump into its own), under the shard's lock; when the shard is not served, it is from then on, and the
+// pump is queued. A pump that finds its shard empty takes half of another one's; when there is nothing anywhere, its shard is
+// not served any more, which it decides under the shard's lock: so nothing is ever in a shard that is not served. When a
+// shard becomes long, another one's pump is queued to help; one that has found nothing to do asks for more the next time.
+//
+// A pump gives its executor to others after some dispatches. Fairness among machines: first come, first served, within a shard.
+//
+// Lifetime: a host is used again and never freed, and who calls holds it by a pin (machine::Host); pumps hold one while their
+// shard is served. When a closed host is not held any more, whoever was last ends the engine.
+#pragma once
+
+#include "base/slab.hpp"
+#include "machine/runtimes.hpp"
+#include "sched/pool.hpp"
+#include "sched/wait_list.hpp"
+
+#include <mc/machine.h>
+
+#include <cstdint>
+
+namespace mc::compose {
+
+class MachineHost final : public machine::Host, public base::SlabItem<MachineHost> {
+public:
+    using Engine = machine::Engine<machine::Par>;
+    using Machine = machine::Machine;
+
+    static constexpr uint32_t most_shards = 64;
+
+    // The runtime of that name is attached to the pool. MC_OK; MC_E_STALE, MC_E_BUSY (attached already, machines are ready, or
+    // a call is under way), MC_E_NOMEM.
+    static int32_t attach(uint64_t word, sched::Pool &pool) noexcept;
+    // The runtime of that name, which is attached to this host, is stepped from now on. MC_E_BUSY: it is not idle.
+    int32_t detach(uint64_t word) noexcept;
+    // Out of the registry: everything ends, when nobody is in it any more. Waits for pumps, where the caller may wait.
+    void drop() noexcept;
+
+    // By who has a pin. Until no machine is ready and no handler runs. MC_OK or a status of the wait.
+    int32_t wait_until_idle(sched::ThreadContext &thread, int64_t deadline_ns) noexcept;
+    // Sends a request and waits for the answer. MC_OK; MC_E_NOENT, MC_E_CLOSED, MC_E_FULL as for a send; a status of the wait;
+    // MC_E_SHUTDOWN: the runtime was dropped.
+    int32_t ask(sched::ThreadContext &thread, Engine &engine, uint32_t dst, const mc_machine_envelope_t &request,
+                int64_t deadline_ns, mc_machine_envelope_t *answer) noexcept;
+
+    // --- machine::Host
+    void ready(Machine *first) noexcept override;
+    void wake(const machine::Waker &waker) noexcept override;
+    int64_t now_ns() const noexcept override;
+    uint64_t ready_length() const noexcept override;
+    void watch_timeouts() noexcept override;
+
+private:
+    struct alignas(64) Shard {
+        base::Spinlock lock;
+        // guarded by lock
+        bool served = false;
+        uint32_t length = 0;
+        Machine *first = nullptr;
+        Machine *last = nullptr;
+
+        // immutable while the host is open
+        MachineHost *host = nullptr;
+        sched::Task *step = nullptr;
+        Engine::Dispatch *dispatch = nullptr;
+
+        void append(Machine *from, Machine *to, uint32_t count) noexcept;
+        Machine *take() noexcept;
+        Machine *take_at(uint32_t position) noexcept;
+    };
+    // The clock of requests that time out.
+    struct Clock : sched::Timer {
+        MachineHost *host = nullptr;
+        sched::Task *step = nullptr;
+    };
+
+    int32_t begin(uint64_t word, sched::Pool &pool, machine::Engine<machine::Seq> &from) noexcept;
+    bool make_shards(uint32_t count) noexcept;
+    void release_shards() noexcept;
+    void unused() noexcept override;
+
+    Shard *shard_of_caller() noexcept;
+    void serve(Shard &shard) noexcept;
+    bool look_for_help(const Shard &busy) noexcept;
+    static void pump(void *shard) noexcept;
+    void serve_turn(Shard &shard) noexcept;
+    bool dispatch_next(Shard &shard, void **slot) noexcept;
+    Machine *next(Shard &shard) noexcept;
+    bool steal_for(Shard &shard) noexcept;
+    void one_more_pump() noexcept;
+    void one_pump_less() noexcept;
+
+    static void fire(sched::Timer &timer, uint64_t ticket, int64_t now_ns) noexcept;
+    static uint64_t no_ticket(sched::Timer &) noexcept { return 0; }
+    static const sched::Timer::Action clock_action_;
+    static void look_at_clock(void *host) noexcept;
+    void arm_clock(int64_t deadline_ns) noexcept;
+
+    // immutable while it is open
+    sched::Pool *pool_ = nullptr;
+    Shard *shards_ = nullptr;
+    uint32_t count_ = 0;
+    bool simulated_ = false;
+    Clock clock_;
+
+    // any thread (atomic)
+    sync::atomic<uint64_t> idle_shards_{0}; // a hint: those that are not served, one bit each
+    sync::atomic<uint32_t> help_at_{2};     // a hint: how long a shard must be before another pump helps
+    sync::atomic<uint32_t> clock_armed_{0}; // the clock's timer is armed, or its step queued or running
+
+    base::Spinlock idle_lock_;     // innermost, but for what parking takes
+    uint32_t pumps_ = 0;           // whose shards are served; guarded by idle_lock_
+    bool live_ = false;            // likewise: it has an engine to end
+    sched::WaitList idle_waiters_; // likewise
+};
+
+// Ends a runtime that is attached, and out of the registry.
+void drop_attached(machine::Host &host) noexcept;
+
+} // namespace mc::compose

@@ -1,0 +1,171 @@
+// Of the engine, while it is attached: requests of askers, which are no machines. See engine.hpp and asker.hpp.
+//
+// An asker belongs to one call at a time, its task's. That makes the request, waits until the state says that it is over, and
+// takes the answer, or withdraws. Who answers does so under the asker's lock, and wakes the task afterwards, by what it has
+// copied; a wake that comes late finds another epoch.
+#pragma once
+
+#include "base/guarded.hpp"
+#include "machine/engine.hpp"
+
+namespace mc::machine {
+
+// On OK the asker's request is under way, or over already. What fails is a dead letter.
+template <class Sync>
+mc_mailbox_enqueue_result_t Engine<Sync>::ask(uint32_t dst, const Envelope &given, Asker &asker) noexcept {
+    Envelope envelope = plain_envelope(0, given.kind, given.payload0, given.payload1);
+    Held held(*this, dst);
+    Machine *machine = held.get();
+    mc_dead_letter_reason_t why = MC_DEAD_LETTER_MAILBOX_FULL;
+    if (machine == nullptr || !machine->takes_mail()) {
+        why = why_refused(dst, machine);
+    } else {
+        const bool boxed = is_box(given.payload0, given.payload1);
+        bool holds = false;
+        Row *row = nullptr;
+        if (machine->mail.fits(1) && machine->mail.reserve(1)) {
+            holds = !boxed || boxes_.hold(given.payload0); // the envelope
+            row = holds ? reserve_row() : nullptr;
+        }
+        if (row != nullptr) {
+            if (boxed)
+                (void)boxes_.hold(given.payload0); // the row; it is held
+            row->dst = dst;
+            row->site = given.origin_request_site_key;
+            row->payload0 = given.payload0;
+            row->payload1 = given.payload1;
+            row->asker = &asker;
+            envelope.reply_cap_id = row->id;
+            {
+                const base::SpinGuard guard(asker.lock);
+                asker.state = Asker::State::waits;
+                asker.pending = row->id;
+                asker.waker = {};
+                row->position = machine->mail.push(envelope);
+                pending_.activate(row, now_tick(), now_ns());
+            }
+            Woken woken;
+            woken.requests = true;
+            wake(woken, *machine);
+            held.release();
+            tell(woken);
+            return MC_MAILBOX_ENQUEUE_OK;
+        }
+        if (holds && boxed)
+            (void)boxes_.let_go(given.payload0); // not dropped
+        machine->mail.give_back_unused();
+    }
+    held.release();
+    undeliverable(dst, why, envelope);
+    switch (why) {
+    case MC_DEAD_LETTER_UNKNOWN_MACHINE:
+        return MC_MAILBOX_ENQUEUE_MACHINE_UNKNOWN;
+    case MC_DEAD_LETTER_MAILBOX_FULL:
+        return MC_MAILBOX_ENQUEUE_FULL;
+    default:
+        return MC_MAILBOX_ENQUEUE_MACHINE_NOT_RUNNING;
+    }
+}
+
+// With the asker's lock; the row is about to be removed. Its request's box is the answer's origin.
+template <class Sync> void Engine<Sync>::give_answer(Row &row, const Envelope &envelope) noexcept {
+    row.asker->answer = envelope;
+    row.asker->state = Asker::State::answered;
+    row.waker = row.asker->waker;
+}
+
+// A direct reply. False: the request has ended meanwhile.
+template <class Sync>
+bool Engine<Sync>::answer(Asker &asker, uint64_t cap, Envelope &envelope, mc_machine_reply_result_t *result) noexcept {
+    Row *row = nullptr;
+    {
+        const base::SpinGuard guard(asker.lock);
+        row = pending_.find_active(cap);
+        if (row == nullptr || row->asker != &asker)
+            return false;
+        if (is_box(envelope.payload0, envelope.payload1) && !boxes_.hold(envelope.payload0)) {
+            row = nullptr;
+        } else {
+            envelope.pending_id = cap;
+            envelope.origin_request_site_key = row->site;
+            envelope.origin_payload0 = row->payload0;
+            envelope.origin_payload1 = row->payload1;
+            give_answer(*row, envelope);
+            pending_.remove(row, MC_PENDING_CLEANUP_COMPLETED);
+        }
+    }
+    if (row == nullptr) { // no memory
+        undeliverable(0, MC_DEAD_LETTER_MAILBOX_FULL, envelope);
+        *result = MC_REPLY_FULL;
+        return true;
+    }
+    if (row->waker.task != nullptr)
+        host_->wake(row->waker);
+    const uint64_t site = row->site;
+    pending_.recycle(row);
+    if (hooks.pending != nullptr)
+        (void)base::call_guarded("a hook of requests",
+                                 [&] { hooks.pending(hooks.context, 0, cap, site, MC_PENDING_CLEANUP_COMPLETED); });
+    *result = MC_REPLY_OK;
+    return true;
+}
+
+// The asker's task gives up. False: it is too late for that, and there is an answer, or it has ended otherwise.
+template <class Sync> bool Engine<Sync>::withdraw(Asker &asker) noexcept {
+    Row *row = nullptr;
+    {
+        const base::SpinGuard guard(asker.lock);
+        if (asker.state != Asker::State::waits)
+            return false;
+        row = pending_.find_active(asker.pending);
+        pending_.remove(row, MC_PENDING_CLEANUP_TIMEOUT);
+        asker.state = Asker::State::ended;
+    }
+    end_removed(row, MC_PENDING_CLEANUP_TIMEOUT);
+    return true;
+}
+
+// By the asker's task, of one that is answered. A box in the answer is the program's from now on; the request's own goes.
+template <class Sync> void Engine<Sync>::take_answer(Asker &asker, Envelope *out) noexcept {
+    *out = asker.answer; // nobody else touches it any more
+    asker.state = Asker::State::ended;
+    const bool boxed = is_box(out->payload0, out->payload1);
+    if (boxed)
+        boxes_.give_away(out->payload0);
+    if (is_box(out->origin_payload0, out->origin_payload1)) {
+        if (boxed && out->origin_payload0 == out->payload0) // it comes back
+            boxes_.forget(out->payload0);
+        else
+            let_go(out->origin_payload0, out->origin_payload1);
+        out->origin_payload0 = out->origin_payload1 = 0;
+    }
+}
+
+// Everybody who waits for an answer gets none.
+template <class Sync> void Engine<Sync>::end_askers() noexcept {
+    for (uint32_t part = 0; part < pending_.parts(); ++part) {
+        Asker *asker = nullptr;
+        while (const uint64_t id = pending_.asked_in(part, &asker)) {
+            Row *row = nullptr;
+            Waker waker;
+            {
+                const base::SpinGuard guard(asker->lock);
+                row = pending_.find_active(id);
+                if (row != nullptr && row->asker == asker) {
+                    pending_.remove(row, MC_PENDING_CLEANUP_REQUESTER_STOPPED);
+                    asker->state = Asker::State::ended;
+                    waker = asker->waker;
+                } else {
+                    row = nullptr;
+                }
+            }
+            if (row == nullptr)
+                continue; // it has just ended
+            end_removed(row, MC_PENDING_CLEANUP_REQUESTER_STOPPED);
+            if (waker.task != nullptr)
+                host_->wake(waker);
+        }
+    }
+}
+
+} // namespace mc::machine
