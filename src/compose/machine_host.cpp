@@ -16,6 +16,8 @@ namespace {
 constexpr uint32_t most_dispatches_a_turn = 64;
 constexpr uint32_t most_help_at = 64;
 constexpr uint32_t most_stolen = 256;
+constexpr int64_t watch_period_ns = MC_MS;
+constexpr uint32_t most_tries = 1000; // to find that a call that is short has ended
 
 base::Slab<MachineHost> &host_slab() noexcept {
     static constinit base::Slab<MachineHost> slab;
@@ -33,6 +35,15 @@ int32_t status_of(mc_mailbox_enqueue_result_t result) noexcept {
     default:
         return MC_E_CLOSED;
     }
+}
+
+// Where the caller may not wait, only other threads go on.
+void let_others_run() noexcept {
+    sched::ThreadContext *thread = sched::current();
+    if (thread != nullptr && thread->executor != nullptr && sched::may_block(*thread) == MC_OK)
+        thread->executor->yield();
+    else
+        sync::thread_yield();
 }
 
 } // namespace
@@ -113,6 +124,8 @@ void MachineHost::serve(Shard &shard) noexcept {
     (void)idle_shards_.fetch_and(~(uint64_t{1} << (&shard - shards_)), sync::relaxed);
     one_more_pump();
     sched::queue_step(*pool_, shard.step);
+    if (count_ > 1 && watch_.set.load(sync::relaxed) == 0)
+        set_alarm(watch_, now_ns() + watch_period_ns);
 }
 
 // Another shard's pump comes to help. False: all are at work.
@@ -134,6 +147,11 @@ bool MachineHost::look_for_help(const Shard &busy) noexcept {
 void MachineHost::one_more_pump() noexcept {
     const base::SpinGuard guard(idle_lock_);
     ++pumps_;
+}
+
+bool MachineHost::pumps_run() noexcept {
+    const base::SpinGuard guard(idle_lock_);
+    return pumps_ != 0;
 }
 
 void MachineHost::one_pump_less() noexcept {
@@ -245,43 +263,87 @@ int64_t MachineHost::now_ns() const noexcept {
     return thread != nullptr && thread->executor != nullptr ? thread->executor->driver().now() : sync::now_ns();
 }
 
-const sched::Timer::Action MachineHost::clock_action_ = {no_ticket, fire};
+const sched::Timer::Action MachineHost::alarm_action_ = {no_ticket, fire};
 
-void MachineHost::watch_timeouts() noexcept {
-    // seq_cst: Dekker, with look_at_clock, which says that nothing is armed, and then looks for requests once more.
-    if (clock_armed_.load(sync::relaxed) == 0 && clock_armed_.exchange(1, sync::seq_cst) == 0) {
-        (void)uses_.fetch_add(1, sync::relaxed); // the clock's pin; the caller has one
-        arm_clock(now_ns() + engine_->timeout_ns.load(sync::relaxed));
-    }
+bool MachineHost::make_alarm(Alarm &alarm, void (*step)(void *), const char *name) noexcept {
+    alarm.host = this;
+    alarm.action = &alarm_action_;
+    alarm.set.store(0, sync::relaxed);
+    alarm.step = sched::make_step(step, this, name);
+    return alarm.step != nullptr;
 }
 
-void MachineHost::arm_clock(int64_t deadline_ns) noexcept {
-    clock_.deadline_ns = deadline_ns;
+// By who has a pin.
+void MachineHost::set_alarm(Alarm &alarm, int64_t deadline_ns) noexcept {
+    if (alarm.set.exchange(1, sync::acq_rel) != 0)
+        return;
+    (void)uses_.fetch_add(1, sync::relaxed); // the alarm's pin
+    arm(alarm, deadline_ns);
+    // acq_rel, as close: either we find it closed, or who closes finds the alarm armed.
+    if ((uses_.fetch_add(0, sync::acq_rel) & closed) != 0)
+        cancel(alarm);
+}
+
+void MachineHost::arm(Alarm &alarm, int64_t deadline_ns) noexcept {
+    alarm.deadline_ns = deadline_ns;
     const sched::ThreadContext *thread = sched::current();
     sched::Executor &executor =
         thread != nullptr && thread->executor != nullptr && (simulated_ || &thread->executor->pool() == pool_)
             ? *thread->executor
             : pool_->first();
-    executor.arm(clock_);
+    executor.arm(alarm);
 }
 
-// On an executor, in the middle of its own business: hooks are called from a step.
+void MachineHost::cancel(Alarm &alarm) noexcept {
+    if (alarm.set.load(sync::relaxed) == 0 || !sched::TimerHeap::cancel(alarm))
+        return;
+    alarm.set.store(0, sync::release); // release: pairs with set_alarm's exchange; the timer is out of the heap
+    unpin();
+}
+
+// On an executor, in the middle of its own business: what there is to do is done by a step.
 void MachineHost::fire(sched::Timer &timer, uint64_t, int64_t) noexcept {
-    auto &clock = static_cast<Clock &>(timer);
-    sched::queue_step(*clock.host->pool_, clock.step);
+    auto &alarm = static_cast<Alarm &>(timer);
+    sched::queue_step(*alarm.host->pool_, alarm.step);
 }
 
+void MachineHost::watch_timeouts() noexcept {
+    if (clock_.set.load(sync::relaxed) == 0)
+        set_alarm(clock_, now_ns() + engine_->timeout_ns.load(sync::relaxed));
+}
+
+// A request that is made while nothing is set sets the alarm itself: it looks after it has been put into its part, under the
+// part's lock, and we look into the parts, likewise, after we have said that nothing is set.
 void MachineHost::look_at_clock(void *host) noexcept {
     auto &self = *static_cast<MachineHost *>(host);
     int64_t next = self.is_closed() ? INT64_MAX : self.engine_->expire_by_clock(self.now_ns());
     if (next == INT64_MAX) {
-        (void)self.clock_armed_.exchange(0, sync::seq_cst); // Dekker, with watch_timeouts
+        self.clock_.set.store(0, sync::release); // likewise
         if (!self.is_closed())
             next = self.engine_->expire_by_clock(self.now_ns());
-        if (next == INT64_MAX || self.clock_armed_.exchange(1, sync::seq_cst) != 0)
+        if (next == INT64_MAX || self.clock_.set.exchange(1, sync::acq_rel) != 0)
             return self.unpin();
     }
-    self.arm_clock(next);
+    self.arm(self.clock_, next);
+}
+
+// As above, with who serves a shard, and idle_lock_.
+void MachineHost::look_at_shards(void *host) noexcept {
+    auto &self = *static_cast<MachineHost *>(host);
+    for (uint32_t i = 0; i < self.count_ && !self.is_closed(); ++i) {
+        Shard &shard = self.shards_[i];
+        shard.lock.lock();
+        const bool waits = shard.length != 0;
+        shard.lock.unlock();
+        if (waits && !self.look_for_help(shard))
+            break;
+    }
+    if (!self.pumps_run()) {
+        self.watch_.set.store(0, sync::release); // likewise
+        if (!self.pumps_run() || self.watch_.set.exchange(1, sync::acq_rel) != 0)
+            return self.unpin();
+    }
+    self.arm(self.watch_, self.now_ns() + watch_period_ns);
 }
 
 // --- attaching -------------------------------------------------------------------------------------------------------------
@@ -299,8 +361,8 @@ bool MachineHost::make_shards(uint32_t count) noexcept {
         shard.dispatch = base::create<Engine::Dispatch>(nullptr);
         good = good && shard.step != nullptr && shard.dispatch != nullptr;
     }
-    clock_.step = sched::make_step(look_at_clock, this, "machines' timeouts");
-    return good && clock_.step != nullptr;
+    const bool clock = make_alarm(clock_, look_at_clock, "machines' timeouts");
+    return make_alarm(watch_, look_at_shards, "machines' watch") && clock && good;
 }
 
 void MachineHost::release_shards() noexcept {
@@ -310,9 +372,11 @@ void MachineHost::release_shards() noexcept {
         shards_[i].~Shard();
     }
     base::deallocate_array(shards_, count_);
-    sched::drop_step(clock_.step);
+    for (Alarm *alarm : {&clock_, &watch_}) {
+        sched::drop_step(alarm->step);
+        alarm->step = nullptr;
+    }
     shards_ = nullptr;
-    clock_.step = nullptr;
     count_ = 0;
 }
 
@@ -345,9 +409,6 @@ int32_t MachineHost::begin(uint64_t word, sched::Pool &pool, machine::Engine<mac
     }
     for (uint32_t i = 0; i < count_; ++i)
         shards_[i].dispatch->engine = engine;
-    clock_.host = this;
-    clock_.action = &clock_action_;
-    clock_armed_.store(0, sync::relaxed);
     help_at_.store(2, sync::relaxed);
     idle_shards_.store(count_ == 64 ? UINT64_MAX : (uint64_t{1} << count_) - 1, sync::relaxed);
     {
@@ -362,17 +423,12 @@ int32_t MachineHost::begin(uint64_t word, sched::Pool &pool, machine::Engine<mac
 // The caller has a pin, which it keeps when this fails. When machines are ready or a call is under way, the pin is not the only one.
 int32_t MachineHost::detach(uint64_t word) noexcept {
     bool alone = close_alone();
-    for (uint32_t tries = 0; !alone && tries < 1000; ++tries) { // a pump that is leaving, or a call that is short
-        {
-            const base::SpinGuard guard(idle_lock_);
-            if (pumps_ != 0)
-                return MC_E_BUSY;
-        }
-        if (clock_armed_.load(sync::relaxed) != 0 && sched::TimerHeap::cancel(clock_)) {
-            clock_armed_.store(0, sync::relaxed);
-            unpin();
-        }
-        sync::thread_yield();
+    for (uint32_t tries = 0; !alone && tries < most_tries; ++tries) { // a pump that is leaving, or a call that is short
+        if (pumps_run())
+            return MC_E_BUSY;
+        cancel(clock_);
+        cancel(watch_);
+        let_others_run();
         alone = close_alone();
     }
     if (!alone)
@@ -401,12 +457,16 @@ void MachineHost::drop() noexcept {
     (void)uses_.fetch_add(1, sync::acq_rel); // ours
     close();
     engine_->end_askers();
-    if (clock_armed_.load(sync::relaxed) != 0 && sched::TimerHeap::cancel(clock_))
-        unpin();
+    cancel(clock_);
+    cancel(watch_);
     int32_t status = MC_OK;
     sched::ThreadContext *thread = sched::attach(&status);
-    if (thread != nullptr && sched::may_block(*thread) == MC_OK)
+    if (thread != nullptr && sched::may_block(*thread) == MC_OK) {
         (void)wait_until_idle(*thread, MC_FOREVER);
+        // Those who are on their way out: then it ends here, and not a moment later with the last of them.
+        for (uint32_t tries = 0; tries < most_tries && !is_last_out(); ++tries)
+            let_others_run();
+    }
     unpin();
 }
 

@@ -5,7 +5,9 @@
 // them into a shard (a pump into its own), under the shard's lock; when the shard is not served, it is from then on, and the
 // pump is queued. A pump that finds its shard empty takes half of another one's; when there is nothing anywhere, its shard is
 // not served any more, which it decides under the shard's lock: so nothing is ever in a shard that is not served. When a
-// shard becomes long, another one's pump is queued to help; one that has found nothing to do asks for more the next time.
+// shard becomes long, another one's pump is queued to help; one that has found nothing to do asks for more the next time. And once
+// a millisecond, while pumps run, somebody looks whether machines wait while a pump could help: behind a handler that takes
+// long.
 //
 // A pump gives its executor to others after some dispatches. Fairness among machines: first come, first served, within a shard.
 //
@@ -71,10 +73,11 @@ private:
         Machine *take() noexcept;
         Machine *take_at(uint32_t position) noexcept;
     };
-    // The clock of requests that time out.
-    struct Clock : sched::Timer {
+    // A step at a time: a timer queues it. It has a pin while it is armed, queued or running.
+    struct Alarm : sched::Timer {
         MachineHost *host = nullptr;
         sched::Task *step = nullptr;
+        sync::atomic<uint32_t> set{0};
     };
 
     int32_t begin(uint64_t word, sched::Pool &pool, machine::Engine<machine::Seq> &from) noexcept;
@@ -95,21 +98,26 @@ private:
 
     static void fire(sched::Timer &timer, uint64_t ticket, int64_t now_ns) noexcept;
     static uint64_t no_ticket(sched::Timer &) noexcept { return 0; }
-    static const sched::Timer::Action clock_action_;
+    static const sched::Timer::Action alarm_action_;
+    bool make_alarm(Alarm &alarm, void (*step)(void *), const char *name) noexcept;
+    void set_alarm(Alarm &alarm, int64_t deadline_ns) noexcept;
+    void arm(Alarm &alarm, int64_t deadline_ns) noexcept;
+    void cancel(Alarm &alarm) noexcept;
     static void look_at_clock(void *host) noexcept;
-    void arm_clock(int64_t deadline_ns) noexcept;
+    static void look_at_shards(void *host) noexcept;
+    bool pumps_run() noexcept;
 
     // immutable while it is open
     sched::Pool *pool_ = nullptr;
     Shard *shards_ = nullptr;
     uint32_t count_ = 0;
     bool simulated_ = false;
-    Clock clock_;
+    Alarm clock_; // for requests that time out
+    Alarm watch_; // for machines that wait behind a handler that takes long
 
     // any thread (atomic)
     sync::atomic<uint64_t> idle_shards_{0}; // a hint: those that are not served, one bit each
     sync::atomic<uint32_t> help_at_{2};     // a hint: how long a shard must be before another pump helps
-    sync::atomic<uint32_t> clock_armed_{0}; // the clock's timer is armed, or its step queued or running
 
     base::Spinlock idle_lock_;     // innermost, but for what parking takes
     uint32_t pumps_ = 0;           // whose shards are served; guarded by idle_lock_

@@ -125,10 +125,13 @@ template <class Sync> bool Engine<Sync>::withdraw(Asker &asker) noexcept {
     return true;
 }
 
-// By the asker's task, of one that is answered. A box in the answer is the program's from now on; the request's own goes.
+// By the asker's task, of one that is answered. A box in the answer is the program's from now on; the request's own goes. out: null
+// drops both.
 template <class Sync> void Engine<Sync>::take_answer(Asker &asker, Envelope *out) noexcept {
-    *out = asker.answer; // nobody else touches it any more
-    asker.state = Asker::State::ended;
+    const Envelope answer = asker.answer; // nobody else touches it any more
+    if (out == nullptr)
+        return let_go(answer);
+    *out = answer;
     const bool boxed = is_box(out->payload0, out->payload1);
     if (boxed)
         boxes_.give_away(out->payload0);

@@ -64,6 +64,7 @@ protected:
         return uses_.compare_exchange_strong(one, closed | 1, sync::acq_rel, sync::relaxed);
     }
     void reopen() noexcept { (void)uses_.fetch_sub(closed, sync::release); } // it was closed, and the caller has a pin
+    bool is_last_out() const noexcept { return uses_.load(sync::relaxed) == (closed | 1); }
     bool is_closed() const noexcept { return (uses_.load(sync::relaxed) & closed) != 0; }
 
     // It is closed, and nobody is in it. May be called anew by those who look in late; only the first call counts.

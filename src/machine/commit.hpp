@@ -578,7 +578,7 @@ bool Engine<Sync>::carry_out(Dispatch &dispatch, Machine &self, const Txn &txn, 
 }
 
 // 2 to 6. False: refused, and nothing has changed. Attached: dispatch.refusal says why; when it is full, and is to wait, it waits;
-// a transaction that is carried out ends its dispatch.
+// what is carried out, or waits, has ended its dispatch.
 template <class Sync>
 bool Engine<Sync>::commit(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept {
     if (!effects::whole(txn)) {
@@ -605,14 +605,18 @@ bool Engine<Sync>::commit(Dispatch &dispatch, Machine &self, const Txn &txn, Out
                         leave_handler(self);
                         wake(outcome->woken, self); // behind those that it sent to
                         dispatch.short_of_us = take_short(self, self.mail.empty());
-                    } else if (on_full == OnFull::retry) {
-                        self.mail.unpop();
-                        dispatch.consumed = {};
-                        if (dispatch.refusal == Refusal::full && dispatch.full_of <= dispatch.full->mail.bound() &&
-                            wait_for_room(self, *dispatch.full))
-                            leave_handler(self);
-                        else if (dispatch.refusal == Refusal::full)
-                            dispatch.refusal = Refusal::other; // there never will be room
+                    } else {
+                        if (on_full == OnFull::retry) {
+                            self.mail.unpop();
+                            dispatch.consumed = {};
+                        }
+                        if (dispatch.refusal == Refusal::full) {
+                            if (on_full == OnFull::retry && dispatch.full_of <= dispatch.full->mail.bound() &&
+                                wait_for_room(self, *dispatch.full))
+                                leave_handler(self);
+                            else
+                                dispatch.refusal = Refusal::other; // there never will be room, or nobody waits
+                        }
                     }
                 } else {
                     good = false;
