@@ -113,7 +113,8 @@ typedef enum mc_pending_cleanup_reason {
 enum {
     MC_FAULT_CODE_TXN_COMMIT_REJECTED = 1,    /* an effect cannot be carried out, so none was */
     MC_FAULT_CODE_DESCRIPTOR_ROW_MISSING = 2, /* no row for this state and event, or a row without a thunk */
-    MC_FAULT_CODE_DESCRIPTOR_THUNK_MISSING = 3
+    MC_FAULT_CODE_DESCRIPTOR_THUNK_MISSING = 3,
+    MC_FAULT_CODE_TOKEN_EXPIRED = 4 /* who polled the envelope did not commit in time */
 };
 
 /* payload1 of an owned box: its layout's number with this bit set. */
@@ -409,6 +410,66 @@ MC_API int32_t mc_machine_run_until_idle(mc_machine_runtime_t *rt, int64_t deadl
 MC_API int32_t mc_machine_ask(mc_machine_runtime_t *rt, mc_machine_id_t dst, uint64_t kind, uint64_t payload0,
                               uint64_t payload1, int64_t deadline_ns, mc_machine_envelope_t *reply) MC_NOEXCEPT;
 
+/* --- Polling: transactions by hand -------------------------------------------------------------------------------
+ *
+ * A machine that is bound to be polled has no handler: while its runtime is attached, threads and microthreads take its envelopes,
+ * each with a token, say what is to happen, and commit it. Until then the machine is as one whose handler runs. While the
+ * runtime is stepped, it only takes mail. A token is used by one thread at a time. */
+
+typedef uint64_t mc_txn_t; /* a token; 0 is none, and one that has ended gets MC_E_STALE */
+
+/* An envelope in the hands of who polled it. Its boxes are the runtime's, and stay until the token has ended. */
+typedef struct mc_machine_polled {
+    mc_txn_t token;
+    uint64_t state; /* the machine's */
+    mc_machine_id_t machine;
+    uint32_t reserved;
+    mc_machine_envelope_t envelope;
+} mc_machine_polled;
+
+/* The machine is polled from now on, until it is bound otherwise. MC_E_STALE: no such runtime. MC_E_NOENT: no such machine.
+ * Blocks: never. Threads: any; not attached: owner. Calls back: no. */
+MC_API int32_t mc_machine_bind_poll(mc_machine_runtime_t *rt, mc_machine_id_t machine_id) MC_NOEXCEPT;
+
+/* The first envelope of the polled machine that has waited longest; waits until there is one. *out is written on success only.
+ * MC_E_STALE: no such runtime. MC_E_INVAL: NULL, or room for none. MC_E_NOTSUP: it is not attached. MC_E_SHUTDOWN: it has been
+ * dropped. MC_E_NOMEM. MC_E_TIMEDOUT (MC_NOW: there is none), MC_E_CANCELED, MC_E_DEADLOCK, MC_E_CONTEXT: the wait's end.
+ * Blocks: fiber | thread. Threads: any. Calls back: no. */
+MC_API int32_t mc_machine_poll(mc_machine_runtime_t *rt, int64_t deadline_ns, mc_machine_polled *out) MC_NOEXCEPT;
+/* The same for up to `most` at once: waits for the first, then takes what is there. *count says how many. */
+MC_API int32_t mc_machine_poll_batch(mc_machine_runtime_t *rt, int64_t deadline_ns, mc_machine_polled *out,
+                                     uint32_t most, uint32_t *count) MC_NOEXCEPT;
+
+/* A token that is this old, in nanoseconds, ends: its machine faults with MC_FAULT_CODE_TOKEN_EXPIRED. 0: never, as after attaching.
+ * Counts for those that are open, too. MC_E_STALE, MC_E_INVAL: below 0. MC_E_NOTSUP: it is not attached.
+ * Blocks: never. Threads: any. Calls back: no. */
+MC_API int32_t mc_machine_set_token_timeout(mc_machine_runtime_t *rt, int64_t timeout_ns) MC_NOEXCEPT;
+
+/* What is to happen when the token is committed, as the functions __mc_machine_emit_X of mc/bridge.h; subscribe is for the machine
+ * itself; of several states the last counts. MC_E_STALE: the token has ended, or another thread is using it. MC_E_INVAL: an id
+ * above 2^32 - 1, a box to publish. MC_E_NOMEM. After a failure a box is the caller's still.
+ * Blocks: never. Threads: any. Calls back: no. */
+MC_API int32_t mc_txn_send(mc_txn_t txn, uint64_t dst, uint64_t kind, uint64_t payload0, uint64_t payload1) MC_NOEXCEPT;
+MC_API int32_t mc_txn_request(mc_txn_t txn, uint64_t dst, uint64_t kind, uint64_t payload0, uint64_t payload1,
+                              uint64_t request_site_key, uint64_t *pending) MC_NOEXCEPT;
+MC_API int32_t mc_txn_reply(mc_txn_t txn, uint64_t reply_cap_id, uint64_t kind, uint64_t payload0,
+                            uint64_t payload1) MC_NOEXCEPT;
+MC_API int32_t mc_txn_publish(mc_txn_t txn, uint64_t kind, uint64_t routing, uint64_t payload0,
+                              uint64_t payload1) MC_NOEXCEPT;
+MC_API int32_t mc_txn_subscribe(mc_txn_t txn, uint64_t kind, uint64_t routing) MC_NOEXCEPT;
+MC_API int32_t mc_txn_unsubscribe(mc_txn_t txn, uint64_t kind, uint64_t routing) MC_NOEXCEPT;
+MC_API int32_t mc_txn_set_state(mc_txn_t txn, uint64_t state) MC_NOEXCEPT;
+
+/* Ends the token: everything happens, or nothing. MC_OK: it has happened. Else nothing of it: MC_E_CRASHED: it was rejected, and the
+ * machine faults (TXN_COMMIT_REJECTED); MC_E_AGAIN: a receiver has no room (RETRY), so the envelope will be polled once more;
+ * MC_E_NOENT: a reply came too late (DISCARD), the envelope is consumed; MC_E_CLOSED: the machine has stopped or faulted
+ * meanwhile. MC_E_STALE: the token had ended.
+ * Blocks: never. Threads: any. Calls back: hooks, drop functions, on the caller's stack. */
+MC_API int32_t mc_txn_commit(mc_txn_t txn) MC_NOEXCEPT;
+/* Ends the token: nothing happens, and the machine faults with this code. MC_E_STALE: the token had ended.
+ * Blocks: never. Threads: any. Calls back: as mc_txn_commit. */
+MC_API int32_t mc_txn_abort(mc_txn_t txn, uint64_t fault_code) MC_NOEXCEPT;
+
 /* The same by a runtime's word. */
 MC_API int32_t mc_machine_set_on_full_u64(uint64_t rt, uint32_t what) MC_NOEXCEPT;
 MC_API int32_t mc_machine_set_on_late_reply_u64(uint64_t rt, uint32_t what) MC_NOEXCEPT;
@@ -416,6 +477,11 @@ MC_API int32_t mc_machine_set_request_timeout_u64(uint64_t rt, int64_t timeout_n
 MC_API int32_t mc_machine_attach_u64(uint64_t rt, mc_runtime_t runtime) MC_NOEXCEPT;
 MC_API int32_t mc_machine_detach_u64(uint64_t rt) MC_NOEXCEPT;
 MC_API int32_t mc_machine_run_until_idle_u64(uint64_t rt, int64_t deadline_ns) MC_NOEXCEPT;
+MC_API int32_t mc_machine_bind_poll_u64(uint64_t rt, uint64_t machine) MC_NOEXCEPT;
+MC_API int32_t mc_machine_poll_u64(uint64_t rt, int64_t deadline_ns, mc_machine_polled *out) MC_NOEXCEPT;
+MC_API int32_t mc_machine_poll_batch_u64(uint64_t rt, int64_t deadline_ns, mc_machine_polled *out, uint32_t most,
+                                         uint32_t *count) MC_NOEXCEPT;
+MC_API int32_t mc_machine_set_token_timeout_u64(uint64_t rt, int64_t timeout_ns) MC_NOEXCEPT;
 MC_API int32_t mc_machine_ask_u64(uint64_t rt, uint64_t dst, uint64_t kind, uint64_t payload0, uint64_t payload1,
                                   int64_t deadline_ns, mc_machine_envelope_t *reply) MC_NOEXCEPT;
 

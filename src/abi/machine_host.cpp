@@ -3,12 +3,14 @@
 
 #include "abi/runtimes.hpp"
 #include "compose/machine_host.hpp"
+#include "compose/token.hpp"
 #include "machine/engine.hpp"
 
 namespace {
 
 using mc::abi::word_of;
 using mc::compose::MachineHost;
+using mc::compose::Token;
 using mc::machine::Runtime;
 
 MachineHost &host_of(const Runtime &runtime) noexcept { return static_cast<MachineHost &>(*runtime.host()); }
@@ -124,6 +126,82 @@ int32_t mc_machine_ask_u64(uint64_t rt, uint64_t dst, uint64_t kind, uint64_t pa
     });
 }
 
+// --- polling ---
+
+namespace {
+
+// act(host): of a runtime that is attached.
+template <class Act> int32_t with_host(uint64_t word, Act act) noexcept {
+    const Runtime runtime = mc::machine::find_runtime(word);
+    if (!runtime)
+        return MC_E_STALE;
+    if (!runtime.is_attached())
+        return MC_E_NOTSUP;
+    MachineHost &host = host_of(runtime);
+    if (host.pin(word) == nullptr)
+        return MC_E_STALE;
+    const int32_t status = act(host);
+    host.unpin();
+    return status;
+}
+
+} // namespace
+
+int32_t mc_machine_bind_poll_u64(uint64_t rt, uint64_t machine) noexcept {
+    return mc::abi::with_machines(rt, int32_t{MC_E_STALE}, [=](auto &engine) {
+        return engine.bind_poll(mc::abi::machine_id(machine)) ? MC_OK : MC_E_NOENT;
+    });
+}
+
+int32_t mc_machine_poll_batch_u64(uint64_t rt, int64_t deadline_ns, mc_machine_polled *out, uint32_t most,
+                                  uint32_t *count) noexcept {
+    if (out == nullptr || count == nullptr || most == 0)
+        return MC_E_INVAL;
+    return mc::abi::with_waiting_thread(deadline_ns, [&](mc::sched::ThreadContext &thread) {
+        return with_host(rt, [&](MachineHost &host) { return host.poll(thread, deadline_ns, out, most, count); });
+    });
+}
+
+int32_t mc_machine_poll_u64(uint64_t rt, int64_t deadline_ns, mc_machine_polled *out) noexcept {
+    uint32_t count = 0;
+    return mc_machine_poll_batch_u64(rt, deadline_ns, out, 1, &count);
+}
+
+int32_t mc_machine_set_token_timeout_u64(uint64_t rt, int64_t timeout_ns) noexcept {
+    if (timeout_ns < 0)
+        return MC_E_INVAL;
+    return with_host(rt, [=](MachineHost &host) {
+        host.set_token_timeout(timeout_ns);
+        return MC_OK;
+    });
+}
+
+int32_t mc_txn_send(mc_txn_t txn, uint64_t dst, uint64_t kind, uint64_t payload0, uint64_t payload1) noexcept {
+    return dst > UINT32_MAX ? MC_E_INVAL : Token::send(txn, static_cast<uint32_t>(dst), kind, payload0, payload1);
+}
+int32_t mc_txn_request(mc_txn_t txn, uint64_t dst, uint64_t kind, uint64_t payload0, uint64_t payload1,
+                       uint64_t request_site_key, uint64_t *pending) noexcept {
+    return dst > UINT32_MAX
+               ? MC_E_INVAL
+               : Token::request(txn, static_cast<uint32_t>(dst), kind, payload0, payload1, request_site_key, pending);
+}
+int32_t mc_txn_reply(mc_txn_t txn, uint64_t reply_cap_id, uint64_t kind, uint64_t payload0,
+                     uint64_t payload1) noexcept {
+    return Token::reply(txn, reply_cap_id, kind, payload0, payload1);
+}
+int32_t mc_txn_publish(mc_txn_t txn, uint64_t kind, uint64_t routing, uint64_t payload0, uint64_t payload1) noexcept {
+    return Token::publish(txn, kind, routing, payload0, payload1);
+}
+int32_t mc_txn_subscribe(mc_txn_t txn, uint64_t kind, uint64_t routing) noexcept {
+    return Token::subscribe(txn, kind, routing, MC_SUBSCRIPTION_ADD);
+}
+int32_t mc_txn_unsubscribe(mc_txn_t txn, uint64_t kind, uint64_t routing) noexcept {
+    return Token::subscribe(txn, kind, routing, MC_SUBSCRIPTION_REMOVE);
+}
+int32_t mc_txn_set_state(mc_txn_t txn, uint64_t state) noexcept { return Token::set_state(txn, state); }
+int32_t mc_txn_commit(mc_txn_t txn) noexcept { return Token::commit(txn); }
+int32_t mc_txn_abort(mc_txn_t txn, uint64_t fault_code) noexcept { return Token::abort(txn, fault_code); }
+
 // --- by pointer ---
 
 int32_t mc_machine_set_on_full(mc_machine_runtime_t *rt, uint32_t what) noexcept {
@@ -145,4 +223,17 @@ int32_t mc_machine_run_until_idle(mc_machine_runtime_t *rt, int64_t deadline_ns)
 int32_t mc_machine_ask(mc_machine_runtime_t *rt, mc_machine_id_t dst, uint64_t kind, uint64_t payload0,
                        uint64_t payload1, int64_t deadline_ns, mc_machine_envelope_t *reply) noexcept {
     return mc_machine_ask_u64(word_of(rt), dst, kind, payload0, payload1, deadline_ns, reply);
+}
+int32_t mc_machine_bind_poll(mc_machine_runtime_t *rt, mc_machine_id_t machine_id) noexcept {
+    return mc_machine_bind_poll_u64(word_of(rt), machine_id);
+}
+int32_t mc_machine_poll(mc_machine_runtime_t *rt, int64_t deadline_ns, mc_machine_polled *out) noexcept {
+    return mc_machine_poll_u64(word_of(rt), deadline_ns, out);
+}
+int32_t mc_machine_poll_batch(mc_machine_runtime_t *rt, int64_t deadline_ns, mc_machine_polled *out, uint32_t most,
+                              uint32_t *count) noexcept {
+    return mc_machine_poll_batch_u64(word_of(rt), deadline_ns, out, most, count);
+}
+int32_t mc_machine_set_token_timeout(mc_machine_runtime_t *rt, int64_t timeout_ns) noexcept {
+    return mc_machine_set_token_timeout_u64(word_of(rt), timeout_ns);
 }

@@ -30,6 +30,7 @@ enum class HandleKind : uint32_t {
     condition = 10,
     rwlock = 11,
     local = 12,
+    txn = 13,
 };
 
 // What T derives from, beside SlabItem.

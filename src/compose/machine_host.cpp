@@ -1,5 +1,6 @@
 #include "compose/machine_host.hpp"
 
+#include "compose/token.hpp"
 #include "machine/engine.hpp"
 #include "sched/primitive.hpp"
 #include "sched/simulation.hpp"
@@ -122,7 +123,7 @@ void MachineHost::ready(Machine *first) noexcept {
 void MachineHost::serve(Shard &shard) noexcept {
     (void)uses_.fetch_add(1, sync::relaxed); // the caller's pin keeps it from ending
     (void)idle_shards_.fetch_and(~(uint64_t{1} << (&shard - shards_)), sync::relaxed);
-    one_more_pump();
+    one_more();
     sched::queue_step(*pool_, shard.step);
     if (count_ > 1 && watch_.set.load(sync::relaxed) == 0)
         set_alarm(watch_, now_ns() + watch_period_ns);
@@ -144,21 +145,21 @@ bool MachineHost::look_for_help(const Shard &busy) noexcept {
     return !served;
 }
 
-void MachineHost::one_more_pump() noexcept {
+void MachineHost::one_more() noexcept {
     const base::SpinGuard guard(idle_lock_);
-    ++pumps_;
+    ++busy_;
 }
 
-bool MachineHost::pumps_run() noexcept {
+bool MachineHost::busy() noexcept {
     const base::SpinGuard guard(idle_lock_);
-    return pumps_ != 0;
+    return busy_ != 0;
 }
 
-void MachineHost::one_pump_less() noexcept {
+void MachineHost::one_less() noexcept {
     sched::WaitList::Taken taken;
     {
         const base::SpinGuard guard(idle_lock_);
-        if (--pumps_ == 0)
+        if (--busy_ == 0)
             while (sched::Waiting *waiting = idle_waiters_.take_first(MC_OK))
                 taken.push_back(waiting);
     }
@@ -194,7 +195,7 @@ void MachineHost::serve_turn(Shard &shard) noexcept {
             if (go_on)
                 continue;
             (void)idle_shards_.fetch_or(uint64_t{1} << (&shard - shards_), sync::relaxed);
-            one_pump_less();
+            one_less();
             return unpin();
         }
     sched::queue_step(*pool_, shard.step);
@@ -252,6 +253,166 @@ bool MachineHost::steal_for(Shard &shard) noexcept {
     return false;
 }
 
+// --- polling -------------------------------------------------------------------------------------------------------------
+
+void MachineHost::polled(Machine *first) noexcept {
+    while (first != nullptr) {
+        Machine *machine = first;
+        first = machine->next;
+        one_more();
+        put_back_polled(machine);
+    }
+}
+
+// It is counted as busy; and not any more, when nobody polls from now on: then it only waits for the end.
+void MachineHost::put_back_polled(Machine *machine) noexcept {
+    sched::WaitList::Taken taken;
+    machine->next = nullptr;
+    bool ended = false;
+    {
+        const base::SpinGuard guard(polled_lock_);
+        (first_polled_ == nullptr ? first_polled_ : last_polled_->next) = machine;
+        last_polled_ = machine;
+        ended = polling_ended_;
+        if (sched::Waiting *waiting = pollers_.take_first(MC_OK))
+            taken.push_back(waiting);
+    }
+    sched::WaitList::wake_all(taken);
+    if (ended)
+        one_less();
+}
+
+MachineHost::Machine *MachineHost::take_polled() noexcept {
+    const base::SpinGuard guard(polled_lock_);
+    Machine *machine = first_polled_;
+    if (machine != nullptr)
+        first_polled_ = machine->next;
+    return machine;
+}
+
+// True: look again.
+bool MachineHost::wait_for_polled(sched::ThreadContext &thread, int64_t deadline_ns, int32_t *status) noexcept {
+    polled_lock_.lock();
+    if (first_polled_ != nullptr && !polling_ended_) {
+        polled_lock_.unlock();
+        return true;
+    }
+    *status = polling_ended_ ? MC_E_SHUTDOWN : sched::refuse_to_wait(thread, deadline_ns);
+    if (*status != MC_OK) {
+        polled_lock_.unlock();
+        return false;
+    }
+    sched::Waiting waiting;
+    sched::Parking parking(nullptr, deadline_ns, nullptr);
+    parking.waits_for = sched::WaitsFor(sched::WaitKind::receive, this);
+    const sched::WakeReason reason =
+        pollers_.wait(thread, polled_lock_, waiting, sched::WaitList::At::back, parking);
+    if (reason == sched::WakeReason::ready)
+        return true;
+    polled_lock_.unlock();
+    *status = sched::status_of(reason);
+    return false;
+}
+
+// It is closed: who polls finds that out, what waits to be polled waits for the end, and tokens expire.
+void MachineHost::end_polling() noexcept {
+    sched::WaitList::Taken taken;
+    uint64_t waiting_machines = 0;
+    {
+        const base::SpinGuard guard(polled_lock_);
+        polling_ended_ = true;
+        for (const Machine *machine = first_polled_; machine != nullptr; machine = machine->next)
+            ++waiting_machines;
+        while (sched::Waiting *waiting = pollers_.take_first(MC_OK))
+            taken.push_back(waiting);
+    }
+    sched::WaitList::wake_all(taken);
+    for (; waiting_machines != 0; --waiting_machines)
+        one_less();
+    (void)expire_tokens(INT64_MAX);
+}
+
+int32_t MachineHost::poll(sched::ThreadContext &thread, int64_t deadline_ns, mc_machine_polled *out, uint32_t most,
+                          uint32_t *count) noexcept {
+    uint32_t taken = 0;
+    int32_t status = MC_OK;
+    sched::ThreadContext *here = &thread;
+    while (taken < most && !is_closed()) {
+        Token *token = Token::make();
+        if (token == nullptr) {
+            status = MC_E_NOMEM;
+            break;
+        }
+        Machine *machine = take_polled();
+        if (machine == nullptr) {
+            Token::give_back(token);
+            if (taken != 0 || !wait_for_polled(*here, deadline_ns, &status))
+                break;
+            here = &sched::here_now(); // another thread's, perhaps
+            continue;
+        }
+        token->dispatch().engine = engine_;
+        if (engine_->begin_polled(token->dispatch(), machine)) {
+            token->open(*this, machine, &out[taken++]);
+        } else { // it has stopped, say
+            Token::give_back(token);
+            one_less();
+        }
+    }
+    if (taken == 0)
+        return is_closed() ? MC_E_SHUTDOWN : status;
+    *count = taken;
+    return MC_OK;
+}
+
+void MachineHost::set_token_timeout(int64_t timeout_ns) noexcept {
+    token_timeout_ns_.store(timeout_ns, sync::relaxed); // each look takes the one that it finds
+    if (timeout_ns != 0)
+        set_alarm(expiry_, later(now_ns(), timeout_ns)); // for tokens that are open already
+}
+
+// Those that are old enough; INT64_MAX: all. When the next one will be; INT64_MAX: none. One that is being used is looked at again
+// soon.
+int64_t MachineHost::expire_tokens(int64_t now) noexcept {
+    constexpr int64_t soon_ns = MC_MS;
+    const int64_t timeout_ns = token_timeout_ns_.load(sync::relaxed);
+    int64_t next_ns = INT64_MAX;
+    for (;;) {
+        Token *expired = nullptr;
+        {
+            const base::SpinGuard guard(tokens_lock_);
+            for (Token *token = tokens_.front(); token != nullptr && expired == nullptr; token = tokens_.after(token)) {
+                const int64_t due_ns =
+                    timeout_ns == 0 ? INT64_MAX : later(token->opened_ns(), timeout_ns);
+                if (now < due_ns && now != INT64_MAX) { // the oldest is first
+                    next_ns = std::min(next_ns, due_ns);
+                    break;
+                }
+                if (token->try_end())
+                    expired = token;
+                else
+                    next_ns = std::min(next_ns, later(now, soon_ns));
+            }
+        }
+        if (expired == nullptr)
+            return next_ns;
+        (void)expired->finish(MC_DISPATCH_FAULT, MC_FAULT_CODE_TOKEN_EXPIRED);
+    }
+}
+
+// As look_at_clock, with tokens, and tokens_lock_.
+void MachineHost::look_at_tokens(void *host) noexcept {
+    auto &self = *static_cast<MachineHost *>(host);
+    int64_t next = self.expire_tokens(self.is_closed() ? INT64_MAX : self.now_ns());
+    if (next == INT64_MAX) {
+        self.expiry_.set.store(0, sync::release); // likewise
+        next = self.expire_tokens(self.is_closed() ? INT64_MAX : self.now_ns());
+        if (next == INT64_MAX || self.expiry_.set.exchange(1, sync::acq_rel) != 0)
+            return self.unpin();
+    }
+    self.arm(self.expiry_, next);
+}
+
 // --- time and waking -------------------------------------------------------------------------------------------------------
 
 void MachineHost::wake(const machine::Waker &waker) noexcept {
@@ -301,6 +462,11 @@ void MachineHost::cancel(Alarm &alarm) noexcept {
     unpin();
 }
 
+void MachineHost::cancel_alarms() noexcept {
+    for (Alarm *alarm : {&clock_, &watch_, &expiry_})
+        cancel(*alarm);
+}
+
 // On an executor, in the middle of its own business: what there is to do is done by a step.
 void MachineHost::fire(sched::Timer &timer, uint64_t, int64_t) noexcept {
     auto &alarm = static_cast<Alarm &>(timer);
@@ -338,9 +504,9 @@ void MachineHost::look_at_shards(void *host) noexcept {
         if (waits && !self.look_for_help(shard))
             break;
     }
-    if (!self.pumps_run()) {
+    if (!self.busy()) {
         self.watch_.set.store(0, sync::release); // likewise
-        if (!self.pumps_run() || self.watch_.set.exchange(1, sync::acq_rel) != 0)
+        if (!self.busy() || self.watch_.set.exchange(1, sync::acq_rel) != 0)
             return self.unpin();
     }
     self.arm(self.watch_, self.now_ns() + watch_period_ns);
@@ -362,7 +528,8 @@ bool MachineHost::make_shards(uint32_t count) noexcept {
         good = good && shard.step != nullptr && shard.dispatch != nullptr;
     }
     const bool clock = make_alarm(clock_, look_at_clock, "machines' timeouts");
-    return make_alarm(watch_, look_at_shards, "machines' watch") && clock && good;
+    const bool watch = make_alarm(watch_, look_at_shards, "machines' watch");
+    return make_alarm(expiry_, look_at_tokens, "machines' tokens") && watch && clock && good;
 }
 
 void MachineHost::release_shards() noexcept {
@@ -372,7 +539,7 @@ void MachineHost::release_shards() noexcept {
         shards_[i].~Shard();
     }
     base::deallocate_array(shards_, count_);
-    for (Alarm *alarm : {&clock_, &watch_}) {
+    for (Alarm *alarm : {&clock_, &watch_, &expiry_}) {
         sched::drop_step(alarm->step);
         alarm->step = nullptr;
     }
@@ -410,6 +577,11 @@ int32_t MachineHost::begin(uint64_t word, sched::Pool &pool, machine::Engine<mac
     for (uint32_t i = 0; i < count_; ++i)
         shards_[i].dispatch->engine = engine;
     help_at_.store(2, sync::relaxed);
+    token_timeout_ns_.store(0, sync::relaxed);
+    {
+        const base::SpinGuard guard(polled_lock_);
+        polling_ended_ = false;
+    }
     idle_shards_.store(count_ == 64 ? UINT64_MAX : (uint64_t{1} << count_) - 1, sync::relaxed);
     {
         const base::SpinGuard guard(idle_lock_);
@@ -417,6 +589,10 @@ int32_t MachineHost::begin(uint64_t word, sched::Pool &pool, machine::Engine<mac
     }
     open(word, engine);
     (void)machine::replace_runtime(word, machine::Runtime(&from), machine::Runtime(static_cast<machine::Host *>(this)));
+    if (Engine *pinned = pin(word); pinned != nullptr) {
+        pinned->wake_polled();
+        unpin();
+    }
     return MC_OK;
 }
 
@@ -424,10 +600,9 @@ int32_t MachineHost::begin(uint64_t word, sched::Pool &pool, machine::Engine<mac
 int32_t MachineHost::detach(uint64_t word) noexcept {
     bool alone = close_alone();
     for (uint32_t tries = 0; !alone && tries < most_tries; ++tries) { // a pump that is leaving, or a call that is short
-        if (pumps_run())
+        if (busy())
             return MC_E_BUSY;
-        cancel(clock_);
-        cancel(watch_);
+        cancel_alarms();
         let_others_run();
         alone = close_alone();
     }
@@ -457,8 +632,8 @@ void MachineHost::drop() noexcept {
     (void)uses_.fetch_add(1, sync::acq_rel); // ours
     close();
     engine_->end_askers();
-    cancel(clock_);
-    cancel(watch_);
+    end_polling();
+    cancel_alarms();
     int32_t status = MC_OK;
     sched::ThreadContext *thread = sched::attach(&status);
     if (thread != nullptr && sched::may_block(*thread) == MC_OK) {
@@ -479,6 +654,8 @@ void MachineHost::unused() noexcept {
     for (uint32_t i = 0; i < count_; ++i)
         while (Machine *machine = shards_[i].take())
             Engine::forget(machine);
+    while (Machine *machine = take_polled())
+        Engine::forget(machine);
     Engine::end(engine_);
     release_shards();
     host_slab().release(this);
@@ -490,7 +667,7 @@ void drop_attached(machine::Host &host) noexcept { static_cast<MachineHost &>(ho
 
 int32_t MachineHost::wait_until_idle(sched::ThreadContext &thread, int64_t deadline_ns) noexcept {
     idle_lock_.lock();
-    if (pumps_ == 0) {
+    if (busy_ == 0) {
         idle_lock_.unlock();
         return MC_OK;
     }

@@ -11,10 +11,14 @@
 //
 // A pump gives its executor to others after some dispatches. Fairness among machines: first come, first served, within a shard.
 //
+// Machines that are polled wait in a queue of their own for who takes them (token.hpp).
+//
 // Lifetime: a host is used again and never freed, and who calls holds it by a pin (machine::Host); pumps hold one while their
-// shard is served. When a closed host is not held any more, whoever was last ends the engine.
+// shard is served, and tokens. When a closed host is not held any more, whoever was last ends the engine.
 #pragma once
 
+#include "base/handle.hpp"
+#include "base/list.hpp"
 #include "base/slab.hpp"
 #include "machine/runtimes.hpp"
 #include "sched/pool.hpp"
@@ -25,6 +29,13 @@
 #include <cstdint>
 
 namespace mc::compose {
+
+class Token;
+
+// Nanoseconds later, or the end of time.
+inline int64_t later(int64_t time_ns, int64_t by_ns) noexcept {
+    return time_ns > INT64_MAX - by_ns ? INT64_MAX : time_ns + by_ns;
+}
 
 class MachineHost final : public machine::Host, public base::SlabItem<MachineHost> {
 public:
@@ -48,14 +59,26 @@ public:
     int32_t ask(sched::ThreadContext &thread, Engine &engine, uint32_t dst, const mc_machine_envelope_t &request,
                 int64_t deadline_ns, mc_machine_envelope_t *answer) noexcept;
 
+    // --- polling; by who has a pin
+
+    // Up to `most` tokens, of machines that are polled and have mail: waits for the first. MC_OK and how many; a status of the
+    // wait; MC_E_SHUTDOWN: the runtime was dropped; MC_E_NOMEM.
+    int32_t poll(sched::ThreadContext &thread, int64_t deadline_ns, mc_machine_polled *out, uint32_t most,
+                 uint32_t *count) noexcept;
+    // 0: tokens do not expire.
+    void set_token_timeout(int64_t timeout_ns) noexcept;
+
     // --- machine::Host
     void ready(Machine *first) noexcept override;
+    void polled(Machine *first) noexcept override;
     void wake(const machine::Waker &waker) noexcept override;
     int64_t now_ns() const noexcept override;
     uint64_t ready_length() const noexcept override;
     void watch_timeouts() noexcept override;
 
 private:
+    friend class Token;
+
     struct alignas(64) Shard {
         base::Spinlock lock;
         // guarded by lock
@@ -93,8 +116,8 @@ private:
     bool dispatch_next(Shard &shard, void **slot) noexcept;
     Machine *next(Shard &shard) noexcept;
     bool steal_for(Shard &shard) noexcept;
-    void one_more_pump() noexcept;
-    void one_pump_less() noexcept;
+    void one_more() noexcept;
+    void one_less() noexcept;
 
     static void fire(sched::Timer &timer, uint64_t ticket, int64_t now_ns) noexcept;
     static uint64_t no_ticket(sched::Timer &) noexcept { return 0; }
@@ -105,7 +128,15 @@ private:
     void cancel(Alarm &alarm) noexcept;
     static void look_at_clock(void *host) noexcept;
     static void look_at_shards(void *host) noexcept;
-    bool pumps_run() noexcept;
+    static void look_at_tokens(void *host) noexcept;
+    void cancel_alarms() noexcept;
+    bool busy() noexcept;
+
+    Machine *take_polled() noexcept;
+    void put_back_polled(Machine *machine) noexcept;
+    bool wait_for_polled(sched::ThreadContext &thread, int64_t deadline_ns, int32_t *status) noexcept;
+    void end_polling() noexcept;
+    int64_t expire_tokens(int64_t now_ns) noexcept;
 
     // immutable while it is open
     sched::Pool *pool_ = nullptr;
@@ -119,9 +150,20 @@ private:
     sync::atomic<uint64_t> idle_shards_{0}; // a hint: those that are not served, one bit each
     sync::atomic<uint32_t> help_at_{2};     // a hint: how long a shard must be before another pump helps
 
-    base::Spinlock idle_lock_;     // innermost, but for what parking takes
-    uint32_t pumps_ = 0;           // whose shards are served; guarded by idle_lock_
-    bool live_ = false;            // likewise: it has an engine to end
+    Alarm expiry_; // for tokens
+    sync::atomic<int64_t> token_timeout_ns_{0}; // any thread; 0: never
+
+    base::Spinlock polled_lock_;      // innermost, but for what parking takes
+    Machine *first_polled_ = nullptr; // guarded by polled_lock_
+    Machine *last_polled_ = nullptr;  // likewise
+    bool polling_ended_ = false;      // likewise
+    sched::WaitList pollers_;         // likewise
+    base::Spinlock tokens_lock_;      // innermost
+    base::List<Token> tokens_;        // that are open, the oldest first; guarded by tokens_lock_
+
+    base::Spinlock idle_lock_; // innermost, but for what parking takes
+    uint64_t busy_ = 0; // shards that are served, and polled machines that have mail or a token; guarded by idle_lock_
+    bool live_ = false; // likewise: it has an engine to end
     sched::WaitList idle_waiters_; // likewise
 };
 

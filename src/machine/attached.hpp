@@ -37,6 +37,8 @@ public:
 
     // These machines are ready, in this order; linked through `next`. Each is the host's until it gives it to Engine::run.
     virtual void ready(Machine *first) noexcept = 0;
+    // The same for machines that are polled: each is the host's until it gives it to Engine::begin_polled.
+    virtual void polled(Machine *first) noexcept = 0;
     virtual void wake(const Waker &waker) noexcept = 0;
     // About now, in steady nanoseconds; cheap.
     virtual int64_t now_ns() const noexcept = 0;

@@ -132,8 +132,8 @@ __attribute__((always_inline)) inline void Engine<Sync>::wake(Woken &woken, Mach
         if (machine.short_of != 0)
             return;
         machine.queued = true;
-        woken.push(machine);
-    } else {
+        (machine.binding == Binding::poll ? woken.polled : woken).push(machine);
+    } else if (machine.binding != Binding::poll) [[likely]] {
         ready_.push(table_, machine);
     }
 }

@@ -157,6 +157,7 @@ public:
     uint32_t part = 0;
     Parties *parties = nullptr; // while they are locked
     Refusal refusal = Refusal::other;
+    bool committed = false;
     Machine *full = nullptr; // with how much it would have to take
     uint32_t full_of = 0;
     Machine *short_of_us = nullptr;      // who has room now

@@ -101,6 +101,7 @@ public:
     bool bind_function(uint32_t id, mc_machine_dispatch_txn_fn fn, void *context) noexcept;
     bool bind_thunk(uint32_t id, uint64_t thunk, void *context) noexcept;
     bool bind_descriptor(uint32_t id, uint64_t descriptor, uint64_t tag) noexcept;
+    bool bind_poll(uint32_t id) noexcept;
 
     // --- mail, at once; the engine owns the envelope's boxes, whatever comes of it
 
@@ -133,10 +134,17 @@ public:
 
     // --- attached: by the host
 
+    void wake_polled() noexcept;
+
     // What one thread at a time runs machines with is not used any more.
     void leave(Dispatch &dispatch) noexcept { pending_.leave(&dispatch.ids); }
     // A machine that is ready: dispatches its first envelope, if it still can be. IDLE: it could not.
     mc_machine_step_status_t run(Dispatch &dispatch, Machine *machine, void **slot) noexcept;
+    // The same in two, for a machine that is polled: its first envelope is in the dispatch, and what is emitted to that is carried out
+    // by the second, with dispatch.committed, and dispatch.refusal where it is not. False: there was none.
+    bool begin_polled(Dispatch &dispatch, Machine *machine) noexcept;
+    void finish_polled(Dispatch &dispatch, Machine &machine, mc_dispatch_result_t result, uint64_t code,
+                       const Txn &txn) noexcept;
     // Ends the requests that have timed out. When the next one will, in steady nanoseconds; INT64_MAX: none.
     int64_t expire_by_clock(int64_t now_ns) noexcept;
     // Stepped: it is inside a call that has called users.
@@ -212,12 +220,15 @@ private:
     // Machines that an operation has made ready. Stepped, they are in the queue at once; attached, with tell, when nothing is
     // locked any more.
     struct Woken : ReadyChain {
+        ReadyChain polled;
         bool requests = false; // requests were made
     };
     void tell(Woken &woken) noexcept {
         if constexpr (Sync::shared) {
             if (!woken.empty())
                 host_->ready(woken.first);
+            if (!woken.polled.empty()) [[unlikely]]
+                host_->polled(woken.polled.first);
             if (woken.requests && timeout_ns.load(sync::relaxed) != 0) [[unlikely]]
                 host_->watch_timeouts();
         }
@@ -251,6 +262,7 @@ private:
     static uint64_t state_layout(const Machine &machine) noexcept;
     InHand *in_hand(const Machine &machine) const noexcept;
     uint64_t retire_state(const Machine &machine, uint64_t state, uint64_t layout) const noexcept;
+    template <class Bind> bool bind(uint32_t id, Bind set) noexcept;
     uint64_t now_tick() const noexcept { return tick_.load(sync::relaxed); }
     int64_t now_ns() const noexcept;
 
@@ -317,6 +329,8 @@ private:
     void give_back(Dispatch *dispatch) noexcept;
     Handler resolve(const Machine &machine, const Envelope &envelope) const noexcept;
     Handler begin(Dispatch &dispatch, Machine &machine) noexcept;
+    bool take_first(Dispatch &dispatch, Machine *machine, bool polled, Handler *handler) noexcept;
+    void after_dispatch(Dispatch &dispatch) noexcept;
     mc_dispatch_result_t call(Dispatch &dispatch, const Handler &handler, Txn *txn, uint64_t *code,
                               void **slot) noexcept;
     mc_machine_step_status_t conclude(Dispatch &dispatch, mc_dispatch_result_t result, uint64_t code,

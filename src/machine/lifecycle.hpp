@@ -93,6 +93,18 @@ Engine<Sync> *Engine<Sync>::take_over(Engine<Other> &other, Host *host) noexcept
     return engine;
 }
 
+// Attached just now, and the host is open: polled machines that have mail.
+template <class Sync> void Engine<Sync>::wake_polled() noexcept {
+    for (uint64_t id = 1; id <= table_.last(); ++id) {
+        Woken woken;
+        Held held(*this, static_cast<uint32_t>(id));
+        if (held.get() != nullptr && held.get()->binding == Binding::poll)
+            wake(woken, *held.get());
+        held.release();
+        tell(woken);
+    }
+}
+
 // Requests that were made in its name before there was it are its own.
 template <class Sync> uint32_t Engine<Sync>::spawn(uint32_t mailbox_bound) noexcept {
     Machine *machine = table_.make(mailbox_bound);
@@ -497,40 +509,53 @@ template <class Sync> bool Engine<Sync>::set_state(uint32_t id, uint64_t state) 
     return true;
 }
 
-template <class Sync>
-bool Engine<Sync>::bind_function(uint32_t id, mc_machine_dispatch_txn_fn fn, void *context) noexcept {
-    const Held held(*this, id);
+// A machine that was polled, or is from now on, and has mail, is ready where it was not.
+template <class Sync> template <class Bind> bool Engine<Sync>::bind(uint32_t id, Bind set) noexcept {
+    Woken woken;
+    Held held(*this, id);
     Machine *machine = held.get();
     if (machine == nullptr || machine->lifecycle == MC_MACHINE_STOPPED)
         return false;
-    machine->binding = fn == nullptr ? Binding::none : Binding::function;
-    machine->target = reinterpret_cast<uintptr_t>(fn);
-    machine->context = context;
+    set(*machine);
+    wake(woken, *machine);
+    held.release();
+    tell(woken);
     return true;
+}
+
+template <class Sync>
+bool Engine<Sync>::bind_function(uint32_t id, mc_machine_dispatch_txn_fn fn, void *context) noexcept {
+    return bind(id, [=](Machine &machine) {
+        machine.binding = fn == nullptr ? Binding::none : Binding::function;
+        machine.target = reinterpret_cast<uintptr_t>(fn);
+        machine.context = context;
+    });
 }
 
 template <class Sync> bool Engine<Sync>::bind_thunk(uint32_t id, uint64_t thunk, void *context) noexcept {
-    const Held held(*this, id);
-    Machine *machine = held.get();
-    if (machine == nullptr || machine->lifecycle == MC_MACHINE_STOPPED || find_thunk(thunk).fn == nullptr)
-        return false;
-    machine->binding = Binding::thunk;
-    machine->target = thunk; // by number: it may be registered again
-    machine->context = context;
-    return true;
+    return find_thunk(thunk).fn != nullptr && bind(id, [=](Machine &machine) {
+               machine.binding = Binding::thunk;
+               machine.target = thunk; // by number: it may be registered again
+               machine.context = context;
+           });
 }
 
 template <class Sync> bool Engine<Sync>::bind_descriptor(uint32_t id, uint64_t descriptor, uint64_t tag) noexcept {
-    const Held held(*this, id);
-    Machine *machine = held.get();
     const Descriptor *found = find_descriptor(descriptor);
-    if (machine == nullptr || machine->lifecycle == MC_MACHINE_STOPPED || found == nullptr)
-        return false;
-    machine->binding = Binding::descriptor;
-    machine->target = reinterpret_cast<uintptr_t>(found);
-    machine->context = nullptr;
-    machine->tag = tag;
-    return true;
+    return found != nullptr && bind(id, [=](Machine &machine) {
+               machine.binding = Binding::descriptor;
+               machine.target = reinterpret_cast<uintptr_t>(found);
+               machine.context = nullptr;
+               machine.tag = tag;
+           });
+}
+
+template <class Sync> bool Engine<Sync>::bind_poll(uint32_t id) noexcept {
+    return bind(id, [](Machine &machine) {
+        machine.binding = Binding::poll;
+        machine.target = 0;
+        machine.context = nullptr;
+    });
 }
 
 } // namespace mc::machine

@@ -99,6 +99,7 @@ struct World final : Host {
         for (last_ = first; last_->next != nullptr;)
             last_ = last_->next;
     }
+    void polled(Machine *) noexcept override {}
     void wake(const Waker &) noexcept override {}
     int64_t now_ns() const noexcept override { return 1; }
     uint64_t ready_length() const noexcept override { return 0; }

@@ -65,7 +65,8 @@ uint64_t Dispatch<Sync>::request(uint32_t dst, uint64_t kind, uint64_t payload0,
 template <class Sync> Machine *Engine<Sync>::next_ready() noexcept {
     while (!ready_.empty()) {
         Machine *machine = ready_.pop(table_);
-        if (machine != nullptr && machine->runs() && !machine->mail.empty()) [[likely]]
+        if (machine != nullptr && machine->runs() && !machine->mail.empty() &&
+            machine->binding != Binding::poll) [[likely]]
             return machine; // else a stale entry
     }
     return nullptr;
@@ -109,6 +110,7 @@ auto Engine<Sync>::resolve(const Machine &machine, const Envelope &envelope) con
     void *context = machine.context;
     switch (machine.binding) {
     case Binding::none:
+    case Binding::poll:
         return {};
     case Binding::function:
         return {reinterpret_cast<mc_machine_dispatch_txn_fn>(static_cast<uintptr_t>(machine.target)), context, 0, 0};
@@ -331,17 +333,22 @@ template <class Sync> void Engine<Sync>::end_dispatch(Dispatch &dispatch, Machin
     tell(woken);
 }
 
+// False: it cannot be dispatched so, for now or for ever.
 template <class Sync>
-mc_machine_step_status_t Engine<Sync>::run(Dispatch &dispatch, Machine *machine, void **slot) noexcept {
-    Handler handler;
+bool Engine<Sync>::take_first(Dispatch &dispatch, Machine *machine, bool polled, Handler *handler) noexcept {
     machine->lock.lock();
     machine->queued = false;
-    if (machine->id == 0 || !machine->runs() || machine->mail.empty()) [[unlikely]] {
+    if (machine->id == 0 || !machine->runs() || machine->mail.empty() || (machine->binding == Binding::poll) != polled)
+        [[unlikely]] {
         const bool gone = machine->id == 0;
+        Woken woken;
+        if (!gone)
+            wake(woken, *machine); // it has been bound anew
         machine->lock.unlock();
         if (gone)
             table_.keep(machine);
-        return MC_STEP_IDLE;
+        tell(woken);
+        return false;
     }
     if (on_full == OnFull::retry) { // it stays in the mailbox until it is done with, and the copy holds its boxes, too
         dispatch.envelope = machine->mail.first();
@@ -349,17 +356,16 @@ mc_machine_step_status_t Engine<Sync>::run(Dispatch &dispatch, Machine *machine,
     } else {
         machine->mail.pop(&dispatch.envelope);
     }
-    handler = begin(dispatch, *machine);
+    *handler = begin(dispatch, *machine);
     machine->in_hand = &dispatch;
     machine->lock.unlock(); // the machine is ours until leave_handler, and stays a machine until then
+    dispatch.next_tag = handler->next_tag;
     if (timeout_steps.load(sync::relaxed) != 0)
         (void)tick_.fetch_add(1, sync::relaxed); // a count, which orders nothing
-    dispatch.next_tag = handler.next_tag;
+    return true;
+}
 
-    Txn txn = {};
-    uint64_t code = 0;
-    const mc_dispatch_result_t result = call(dispatch, handler, &txn, &code, slot);
-    const mc_machine_step_status_t status = conclude(dispatch, *machine, result, code, txn);
+template <class Sync> void Engine<Sync>::after_dispatch(Dispatch &dispatch) noexcept {
     drop_abandoned_state(dispatch);
     let_go(dispatch.envelope);
     if (on_full == OnFull::retry) {
@@ -368,7 +374,31 @@ mc_machine_step_status_t Engine<Sync>::run(Dispatch &dispatch, Machine *machine,
     }
     clear(dispatch);
     expire_rows(&dispatch.part);
+}
+
+template <class Sync>
+mc_machine_step_status_t Engine<Sync>::run(Dispatch &dispatch, Machine *machine, void **slot) noexcept {
+    Handler handler;
+    if (!take_first(dispatch, machine, false, &handler))
+        return MC_STEP_IDLE;
+    Txn txn = {};
+    uint64_t code = 0;
+    const mc_dispatch_result_t result = call(dispatch, handler, &txn, &code, slot);
+    const mc_machine_step_status_t status = conclude(dispatch, *machine, result, code, txn);
+    after_dispatch(dispatch);
     return status;
+}
+
+template <class Sync> bool Engine<Sync>::begin_polled(Dispatch &dispatch, Machine *machine) noexcept {
+    Handler none;
+    return take_first(dispatch, machine, true, &none);
+}
+
+template <class Sync>
+void Engine<Sync>::finish_polled(Dispatch &dispatch, Machine &machine, mc_dispatch_result_t result, uint64_t code,
+                                 const Txn &txn) noexcept {
+    (void)conclude(dispatch, machine, result, code, txn);
+    after_dispatch(dispatch);
 }
 
 template <class Sync>
@@ -378,11 +408,13 @@ mc_machine_step_status_t Engine<Sync>::conclude(Dispatch &dispatch, Machine &mac
     if (!held)
         drop_unheld_effects(txn);
     bool late = false;
+    dispatch.committed = false;
     const uint64_t current = txn.has_next_state == 0 ? 0 : state(dispatch.machine);
     if (result == MC_DISPATCH_OK) [[likely]] {
         Outcome outcome;
         dispatch.refusal = Refusal::other;
-        if (held && commit(dispatch, machine, txn, &outcome)) [[likely]] {
+        dispatch.committed = held && commit(dispatch, machine, txn, &outcome);
+        if (dispatch.committed) [[likely]] {
             release_short(std::exchange(dispatch.short_of_us, nullptr), outcome.woken);
             tell(outcome.woken);
             if (!outcome.empty() || dispatch.missed.size() != 0)
@@ -397,6 +429,7 @@ mc_machine_step_status_t Engine<Sync>::conclude(Dispatch &dispatch, Machine &mac
         }
         late = dispatch.refusal == Refusal::late && on_late_reply == OnLateReply::discard;
         if (!late && dispatch.refusal != Refusal::gone) {
+            dispatch.refusal = Refusal::other;
             result = MC_DISPATCH_FAULT;
             code = MC_FAULT_CODE_TXN_COMMIT_REJECTED;
         }

@@ -28,7 +28,7 @@
 namespace mc::machine {
 
 // What a machine's envelopes go to.
-enum class Binding : uint8_t { none, function, thunk, descriptor };
+enum class Binding : uint8_t { none, function, thunk, descriptor, poll };
 
 struct InHand; // emit.hpp
 
@@ -272,7 +272,7 @@ private:
     uint32_t length_ = 0;
 };
 
-// Machines that have become ready, in their order, linked through `next`; on their way to the host. Attached.
+// Machines that have become ready, or polled ones that have mail, in their order, linked through `next`; on their way to the host. Attached.
 struct ReadyChain {
     void push(Machine &machine) noexcept {
         machine.next = nullptr;
