@@ -763,9 +763,10 @@ Test(Attached, dropped_while_busy, .timeout = 60) {
         for (int how = 0; how < 2; ++how) {
             if (executors != 0)
                 cr_assert_eq(csp_init_runtime(executors), 1);
+            sync::atomic<uint64_t> dispatched{0};
+            auto owned = std::make_unique<World>(); // its handlers are there until the executors have stopped
             {
-                World world;
-                sync::atomic<uint64_t> dispatched{0};
+                World &world = *owned;
                 std::vector<uint32_t> ids;
                 for (int i = 0; i < 8; ++i)
                     ids.push_back(world.machine(
