@@ -447,12 +447,8 @@ void MachineHost::set_alarm(Alarm &alarm, int64_t deadline_ns) noexcept {
 
 void MachineHost::arm(Alarm &alarm, int64_t deadline_ns) noexcept {
     alarm.deadline_ns = deadline_ns;
-    const sched::ThreadContext *thread = sched::current();
-    sched::Executor &executor =
-        thread != nullptr && thread->executor != nullptr && (simulated_ || &thread->executor->pool() == pool_)
-            ? *thread->executor
-            : pool_->first();
-    executor.arm(alarm);
+    // Always in one heap: somebody may be about to cancel it meanwhile.
+    (simulated_ ? *sched::current()->executor : pool_->first()).arm(alarm);
 }
 
 void MachineHost::cancel(Alarm &alarm) noexcept {
