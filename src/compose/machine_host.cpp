@@ -305,8 +305,7 @@ bool MachineHost::wait_for_polled(sched::ThreadContext &thread, int64_t deadline
     sched::Waiting waiting;
     sched::Parking parking(nullptr, deadline_ns, nullptr);
     parking.waits_for = sched::WaitsFor(sched::WaitKind::receive, this);
-    const sched::WakeReason reason =
-        pollers_.wait(thread, polled_lock_, waiting, sched::WaitList::At::back, parking);
+    const sched::WakeReason reason = pollers_.wait(thread, polled_lock_, waiting, sched::WaitList::At::back, parking);
     if (reason == sched::WakeReason::ready)
         return true;
     polled_lock_.unlock();
@@ -382,8 +381,7 @@ int64_t MachineHost::expire_tokens(int64_t now) noexcept {
         {
             const base::SpinGuard guard(tokens_lock_);
             for (Token *token = tokens_.front(); token != nullptr && expired == nullptr; token = tokens_.after(token)) {
-                const int64_t due_ns =
-                    timeout_ns == 0 ? INT64_MAX : later(token->opened_ns(), timeout_ns);
+                const int64_t due_ns = timeout_ns == 0 ? INT64_MAX : later(token->opened_ns(), timeout_ns);
                 if (now < due_ns && now != INT64_MAX) { // the oldest is first
                     next_ns = std::min(next_ns, due_ns);
                     break;

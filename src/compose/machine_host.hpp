@@ -150,7 +150,7 @@ private:
     sync::atomic<uint64_t> idle_shards_{0}; // a hint: those that are not served, one bit each
     sync::atomic<uint32_t> help_at_{2};     // a hint: how long a shard must be before another pump helps
 
-    Alarm expiry_; // for tokens
+    Alarm expiry_;                              // for tokens
     sync::atomic<int64_t> token_timeout_ns_{0}; // any thread; 0: never
 
     base::Spinlock polled_lock_;      // innermost, but for what parking takes

@@ -207,8 +207,7 @@ Test(Token, many_pollers, .timeout = 120) {
                 mc_machine_polled polled[8];
                 uint32_t count = 0;
                 while (get(done) != machines * messages) {
-                    const int32_t status =
-                        mc_machine_poll_batch(&world.rt, mc_after(5 * MC_MS), polled, most, &count);
+                    const int32_t status = mc_machine_poll_batch(&world.rt, mc_after(5 * MC_MS), polled, most, &count);
                     if (status == MC_E_TIMEDOUT)
                         continue;
                     cr_assert_eq(status, MC_OK);

@@ -65,8 +65,8 @@ uint64_t Dispatch<Sync>::request(uint32_t dst, uint64_t kind, uint64_t payload0,
 template <class Sync> Machine *Engine<Sync>::next_ready() noexcept {
     while (!ready_.empty()) {
         Machine *machine = ready_.pop(table_);
-        if (machine != nullptr && machine->runs() && !machine->mail.empty() &&
-            machine->binding != Binding::poll) [[likely]]
+        if (machine != nullptr && machine->runs() && !machine->mail.empty() && machine->binding != Binding::poll)
+            [[likely]]
             return machine; // else a stale entry
     }
     return nullptr;
