@@ -560,7 +560,7 @@ template <class Sync> void Engine<Sync>::roll_back_rows(Dispatch &dispatch) noex
 
 // 3 to 5. False: refused, and nothing has changed.
 template <class Sync>
-bool Engine<Sync>::carry_out(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept {
+inline bool Engine<Sync>::carry_out(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept {
     const uint64_t next_id = pending_.next_id();
     const bool only_sends = effects::none(txn) && dispatch.count(Effect::send) == dispatch.staged.size();
     dispatch.refusal = Refusal::other;

@@ -114,8 +114,7 @@ __attribute__((noinline)) mc_dead_letter_reason_t Engine<Sync>::why_refused(uint
 
 // 0 and the machine, which takes mail; else why not. Attached: with its lock held, if there is such a machine.
 template <class Sync>
-__attribute__((always_inline)) inline mc_dead_letter_reason_t Engine<Sync>::refusal(uint32_t dst,
-                                                                                    Machine **found) const noexcept {
+inline mc_dead_letter_reason_t Engine<Sync>::refusal(uint32_t dst, Machine **found) const noexcept {
     Machine *machine = table_.find(dst);
     if (machine == nullptr || !machine->takes_mail()) [[unlikely]]
         return why_refused(dst, machine);
@@ -124,8 +123,7 @@ __attribute__((always_inline)) inline mc_dead_letter_reason_t Engine<Sync>::refu
 }
 
 // It has got mail, or has begun to run.
-template <class Sync>
-__attribute__((always_inline)) inline void Engine<Sync>::wake(Woken &woken, Machine &machine) noexcept {
+template <class Sync> inline void Engine<Sync>::wake(Woken &woken, Machine &machine) noexcept {
     if (machine.queued || machine.dispatching || !machine.runs() || machine.mail.empty())
         return;
     if constexpr (Sync::shared) {

@@ -264,10 +264,10 @@ private:
     void drop_unheld(uint64_t word0, uint64_t word1) noexcept;
     void discard(const Envelope &envelope) noexcept;
     void undeliverable(uint32_t dst, mc_dead_letter_reason_t reason, const Envelope &given) noexcept;
-    mc_dead_letter_reason_t refusal(uint32_t dst, Machine **found) const noexcept;
+    __attribute__((always_inline)) inline mc_dead_letter_reason_t refusal(uint32_t dst, Machine **found) const noexcept;
     mc_dead_letter_reason_t why_refused(uint32_t dst, const Machine *machine) const noexcept;
     void link_request(Row *row, uint32_t requester, Machine *machine) noexcept;
-    void wake(Woken &woken, Machine &machine) noexcept;
+    __attribute__((always_inline)) inline void wake(Woken &woken, Machine &machine) noexcept;
     Row *reserve_row() noexcept;
     void release_short(Machine *last, Woken &woken) noexcept;
     Machine *take_short(Machine &machine, bool all) noexcept;
@@ -282,12 +282,13 @@ private:
     struct Outcome;
     bool hold_effects(Dispatch &dispatch, const Txn &txn) noexcept;
     bool commit(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept;
-    bool carry_out(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept;
+    __attribute__((always_inline)) inline bool carry_out(Dispatch &dispatch, Machine &self, const Txn &txn,
+                                                         Outcome *outcome) noexcept;
     bool gather(Parties &parties, Dispatch &dispatch, Machine &self, const Txn &txn,
                 Subscriptions::Set *topics) noexcept;
     bool check(Dispatch &dispatch, const Txn &txn) noexcept;
     bool check_subscriptions(Dispatch &dispatch, const Txn &txn) noexcept;
-    bool check_receiver(Dispatch &dispatch, uint32_t dst) noexcept;
+    __attribute__((always_inline)) inline bool check_receiver(Dispatch &dispatch, uint32_t dst) noexcept;
     bool check_owner(Dispatch &dispatch, const Row &row) noexcept;
     static bool is_party(Dispatch &dispatch, uint32_t id, const Machine &machine) noexcept;
     Row *claim(Dispatch &dispatch, uint64_t cap) noexcept;
@@ -316,9 +317,9 @@ private:
     static void clear(Dispatch &dispatch) noexcept;
     void give_back(Dispatch *dispatch) noexcept;
     Handler resolve(const Machine &machine, const Envelope &envelope) const noexcept;
-    Handler begin(Dispatch &dispatch, Machine &machine) noexcept;
-    mc_dispatch_result_t call(Dispatch &dispatch, const Handler &handler, Txn *txn, uint64_t *code,
-                              void **slot) noexcept;
+    __attribute__((always_inline)) inline Handler begin(Dispatch &dispatch, Machine &machine) noexcept;
+    __attribute__((always_inline)) inline mc_dispatch_result_t call(Dispatch &dispatch, const Handler &handler,
+                                                                    Txn *txn, uint64_t *code, void **slot) noexcept;
     mc_machine_step_status_t conclude(Dispatch &dispatch, mc_dispatch_result_t result, uint64_t code,
                                       const Txn &txn) noexcept;
     mc_machine_step_status_t conclude(Dispatch &dispatch, Machine &machine, mc_dispatch_result_t result, uint64_t code,

@@ -135,7 +135,7 @@ auto Engine<Sync>::resolve(const Machine &machine, const Envelope &envelope) con
 // --- the step ------------------------------------------------------------------------------------------------------------
 
 // The machine's first envelope is in the dispatch. Attached: with its lock.
-template <class Sync> auto Engine<Sync>::begin(Dispatch &dispatch, Machine &machine) noexcept -> Handler {
+template <class Sync> inline auto Engine<Sync>::begin(Dispatch &dispatch, Machine &machine) noexcept -> Handler {
     machine.dispatching = true;
     dispatch.machine = machine.id;
     dispatch.state = machine.state;
@@ -148,8 +148,8 @@ template <class Sync> auto Engine<Sync>::begin(Dispatch &dispatch, Machine &mach
 }
 
 template <class Sync>
-mc_dispatch_result_t Engine<Sync>::call(Dispatch &dispatch, const Handler &handler, Txn *txn, uint64_t *code,
-                                        void **slot) noexcept {
+inline mc_dispatch_result_t Engine<Sync>::call(Dispatch &dispatch, const Handler &handler, Txn *txn, uint64_t *code,
+                                               void **slot) noexcept {
     *code = handler.fault;
     mc_dispatch_result_t result = *code != 0 ? MC_DISPATCH_FAULT : MC_DISPATCH_OK;
     if (handler.fn == nullptr)
