@@ -45,7 +45,11 @@ template <class Sync> void Engine<Sync>::let_go(uint64_t word0, uint64_t word1) 
         drop(word0, word1);
 }
 
-template <class Sync> void Engine<Sync>::let_go(const Envelope &envelope) noexcept {
+template <class Sync> inline void Engine<Sync>::let_go(const Envelope &envelope) noexcept {
+    if (((envelope.payload1 | envelope.origin_payload1) & MC_PAYLOAD_LAYOUT_OWNED_MASK) != 0) [[unlikely]]
+        let_go_boxes(envelope);
+}
+template <class Sync> void Engine<Sync>::let_go_boxes(const Envelope &envelope) noexcept {
     let_go(envelope.payload0, envelope.payload1);
     let_go(envelope.origin_payload0, envelope.origin_payload1);
 }

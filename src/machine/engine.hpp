@@ -260,7 +260,8 @@ private:
     bool hold(const Envelope &envelope) noexcept;
     void drop(uint64_t word0, uint64_t word1) noexcept;
     void let_go(uint64_t word0, uint64_t word1) noexcept;
-    void let_go(const Envelope &envelope) noexcept;
+    __attribute__((always_inline)) inline void let_go(const Envelope &envelope) noexcept;
+    void let_go_boxes(const Envelope &envelope) noexcept;
     void drop_unheld(uint64_t word0, uint64_t word1) noexcept;
     void discard(const Envelope &envelope) noexcept;
     void undeliverable(uint32_t dst, mc_dead_letter_reason_t reason, const Envelope &given) noexcept;
@@ -281,9 +282,12 @@ private:
     // commit.hpp
     struct Outcome;
     bool hold_effects(Dispatch &dispatch, const Txn &txn) noexcept;
-    bool commit(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept;
-    __attribute__((always_inline)) inline bool carry_out(Dispatch &dispatch, Machine &self, const Txn &txn,
-                                                         Outcome *outcome) noexcept;
+    __attribute__((always_inline)) inline bool commit(Dispatch &dispatch, Machine &self, const Txn &txn,
+                                                      Outcome *outcome) noexcept;
+    bool commit_any(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept;
+    static bool is_one_effect(Dispatch &dispatch, const Txn &txn) noexcept;
+    bool commit_one(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept;
+    bool carry_out(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept;
     bool gather(Parties &parties, Dispatch &dispatch, Machine &self, const Txn &txn,
                 Subscriptions::Set *topics) noexcept;
     bool check(Dispatch &dispatch, const Txn &txn) noexcept;
@@ -298,7 +302,6 @@ private:
     bool allocate(Dispatch &dispatch, const Txn &txn) noexcept;
     void apply(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept;
     void apply_state(const Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept;
-    void apply_sends(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept;
     uint64_t deliver(Machine &machine, const Envelope &envelope, Outcome *outcome) noexcept;
     void deliver_request(Row *row, Machine &self, Machine &machine, uint64_t kind, uint64_t payload0, uint64_t payload1,
                          Outcome *outcome) noexcept;
@@ -316,7 +319,8 @@ private:
     Dispatch *take_dispatch() noexcept;
     static void clear(Dispatch &dispatch) noexcept;
     void give_back(Dispatch *dispatch) noexcept;
-    Handler resolve(const Machine &machine, const Envelope &envelope) const noexcept;
+    __attribute__((always_inline)) inline Handler resolve(const Machine &machine,
+                                                          const Envelope &envelope) const noexcept;
     __attribute__((always_inline)) inline Handler begin(Dispatch &dispatch, Machine &machine) noexcept;
     __attribute__((always_inline)) inline mc_dispatch_result_t call(Dispatch &dispatch, const Handler &handler,
                                                                     Txn *txn, uint64_t *code, void **slot) noexcept;
@@ -328,7 +332,7 @@ private:
     void end_dispatch(Dispatch &dispatch, Machine &machine) noexcept;
     void conclude_effects(Outcome &outcome, Dispatch &dispatch) noexcept;
     void drop_next_state(const Dispatch &dispatch, const Txn &txn, uint64_t current) noexcept;
-    void settle_state(Dispatch &dispatch) noexcept;
+    __attribute__((always_inline)) inline void settle_state(Dispatch &dispatch) noexcept;
     static void settle_state(Dispatch &dispatch, const Machine &machine) noexcept;
     void drop_abandoned_state(Dispatch &dispatch) noexcept;
 

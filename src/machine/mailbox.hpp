@@ -59,6 +59,17 @@ public:
         cell(position) = envelope;
         return position;
     }
+    // The same of a plain envelope, which is written in its place.
+    void push_plain(uint32_t src, uint64_t kind, uint64_t payload0, uint64_t payload1) noexcept {
+        MC_DEBUG_INVARIANT(length_ < room_, length_);
+        Envelope &envelope = cell(taken_ + length_++);
+        envelope.kind = kind;
+        envelope.src = src;
+        envelope.reply_cap_id = envelope.pending_id = 0;
+        envelope.payload0 = payload0;
+        envelope.payload1 = payload1;
+        envelope.origin_payload0 = envelope.origin_payload1 = envelope.origin_request_site_key = 0;
+    }
     // It is not empty.
     __attribute__((always_inline)) void pop(Envelope *out) noexcept {
         *out = cell(taken_++);

@@ -104,7 +104,7 @@ template <class Sync> void Engine<Sync>::give_back(Dispatch *dispatch) noexcept 
 }
 
 template <class Sync>
-auto Engine<Sync>::resolve(const Machine &machine, const Envelope &envelope) const noexcept -> Handler {
+inline auto Engine<Sync>::resolve(const Machine &machine, const Envelope &envelope) const noexcept -> Handler {
     uint64_t id = machine.target;
     void *context = machine.context;
     switch (machine.binding) {
@@ -289,7 +289,7 @@ template <class Sync> void Engine<Sync>::settle_state(Dispatch &dispatch, const 
     if (dispatch.abandoned_layout != 0 && machine.state == dispatch.state)
         dispatch.abandoned_layout = 0;
 }
-template <class Sync> void Engine<Sync>::settle_state(Dispatch &dispatch) noexcept {
+template <class Sync> inline void Engine<Sync>::settle_state(Dispatch &dispatch) noexcept {
     if (dispatch.abandoned_layout != 0)
         if (const Machine *machine = table_.find(dispatch.machine); machine != nullptr)
             settle_state(dispatch, *machine);
@@ -378,12 +378,14 @@ mc_machine_step_status_t Engine<Sync>::conclude(Dispatch &dispatch, Machine &mac
     if (!held)
         drop_unheld_effects(txn);
     bool late = false;
-    const uint64_t current = txn.has_next_state == 0 ? 0 : state(dispatch.machine);
+    // For drop_next_state, which only looks at a descriptor's.
+    const uint64_t current = txn.has_next_state == 0 || dispatch.descriptor == nullptr ? 0 : state(dispatch.machine);
     if (result == MC_DISPATCH_OK) [[likely]] {
         Outcome outcome;
         dispatch.refusal = Refusal::other;
         if (held && commit(dispatch, machine, txn, &outcome)) [[likely]] {
-            release_short(std::exchange(dispatch.short_of_us, nullptr), outcome.woken);
+            if (dispatch.short_of_us != nullptr) [[unlikely]]
+                release_short(std::exchange(dispatch.short_of_us, nullptr), outcome.woken);
             tell(outcome.woken);
             if (!outcome.empty() || dispatch.missed.size() != 0)
                 conclude_effects(outcome, dispatch);
