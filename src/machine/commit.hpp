@@ -632,7 +632,7 @@ bool Engine<Sync>::commit_one(Dispatch &dispatch, Machine &self, const Txn &txn,
                 self.mail.pop(&dispatch.consumed); // its envelope has stayed there
             good = receives();
             if (!good && on_full == OnFull::retry) {
-                self.mail.unpop();
+                self.mail.unpop(dispatch.consumed);
                 dispatch.consumed = {};
             }
         }
@@ -688,7 +688,7 @@ bool Engine<Sync>::commit_any(Dispatch &dispatch, Machine &self, const Txn &txn,
                         dispatch.short_of_us = take_short(self, self.mail.empty());
                     } else {
                         if (on_full == OnFull::retry) {
-                            self.mail.unpop();
+                            self.mail.unpop(dispatch.consumed);
                             dispatch.consumed = {};
                         }
                         if (dispatch.refusal == Refusal::full) {

@@ -79,10 +79,11 @@ public:
     // The envelope at a position that was given out, while it waits here; else null.
     Envelope *waiting(uint64_t position) noexcept { return position - taken_ < length_ ? &cell(position) : nullptr; }
 
-    // What was popped last is first again; nothing has been pushed since.
-    void unpop() noexcept {
+    // What was popped last is first again; nothing has been pushed since. It is written anew: the ring may have grown meanwhile.
+    void unpop(const Envelope &envelope) noexcept {
         --taken_;
         ++length_;
+        cell(taken_) = envelope;
     }
 
     void reset(uint32_t bound) noexcept {
