@@ -135,7 +135,8 @@ public:
 
     // What one thread at a time runs machines with is not used any more.
     void leave(Dispatch &dispatch) noexcept { pending_.leave(&dispatch.ids); }
-    // A machine that is ready: dispatches its first envelope, if it still can be. IDLE: it could not.
+    // A machine that is ready: dispatches its first envelope, if it still can be. IDLE: it could not. Afterwards the caller takes
+    // dispatch.ready, which are machines that are ready now; others the host has been told of.
     mc_machine_step_status_t run(Dispatch &dispatch, Machine *machine, void **slot) noexcept;
     // Ends the requests that have timed out. When the next one will, in steady nanoseconds; INT64_MAX: none.
     int64_t expire_by_clock(int64_t now_ns) noexcept;
@@ -328,6 +329,7 @@ private:
                                       const Txn &txn) noexcept;
     mc_machine_step_status_t conclude(Dispatch &dispatch, Machine &machine, mc_dispatch_result_t result, uint64_t code,
                                       const Txn &txn) noexcept;
+    bool calls_later(const Dispatch &dispatch) const noexcept;
     static void leave_handler(Machine &machine) noexcept;
     void end_dispatch(Dispatch &dispatch, Machine &machine) noexcept;
     void conclude_effects(Outcome &outcome, Dispatch &dispatch) noexcept;

@@ -306,6 +306,13 @@ template <class Sync> void Engine<Sync>::drop_abandoned_state(Dispatch &dispatch
 // With the machine's lock: from here on others drop its state at once, and make it ready.
 template <class Sync> void Engine<Sync>::leave_handler(Machine &machine) noexcept { machine.dispatching = false; }
 
+// Users are called, perhaps, between the commit and the end of the dispatch.
+template <class Sync> inline bool Engine<Sync>::calls_later(const Dispatch &dispatch) const noexcept {
+    const uint64_t boxes =
+        (dispatch.envelope.payload1 | dispatch.envelope.origin_payload1) & MC_PAYLOAD_LAYOUT_OWNED_MASK;
+    return (boxes | dispatch.abandoned_layout | timeout_steps.load(sync::relaxed)) != 0;
+}
+
 // The dispatch ends without a commit; whatever was to become of the machine has become of it.
 template <class Sync> void Engine<Sync>::end_dispatch(Dispatch &dispatch, Machine &machine) noexcept {
     Woken woken;
@@ -386,8 +393,13 @@ mc_machine_step_status_t Engine<Sync>::conclude(Dispatch &dispatch, Machine &mac
         if (held && commit(dispatch, machine, txn, &outcome)) [[likely]] {
             if (dispatch.short_of_us != nullptr) [[unlikely]]
                 release_short(std::exchange(dispatch.short_of_us, nullptr), outcome.woken);
+            const bool rest = !outcome.empty() || dispatch.missed.size() != 0;
+            // The host queues what is ready with the lock that it takes for the next dispatch: soon enough, unless a hook or a drop
+            // function takes its time first.
+            if (!rest && !calls_later(dispatch)) [[likely]]
+                dispatch.ready = std::exchange(outcome.woken.first, nullptr);
             tell(outcome.woken);
-            if (!outcome.empty() || dispatch.missed.size() != 0)
+            if (rest)
                 conclude_effects(outcome, dispatch);
             return MC_STEP_DID_WORK;
         }
