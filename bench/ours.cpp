@@ -144,6 +144,8 @@ constexpr bench::Row kRows[] = {{"yield2", yield2},
                                 {"idle_cpu", nullptr, idle_cpu, 2},
                                 {"machine_step", machine_step},
                                 {"machine_ask", machine_ask},
+                                {"machine_ask_attached", machine_ask_attached},
+                                {"machine_parallel", nullptr, machine_parallel},
                                 {"machine_memory", machine_memory},
                                 {"descriptor_lookup", descriptor_lookup},
                                 {"pending_lookup", pending_lookup}};

@@ -23,8 +23,8 @@ class Target:
             limits = [peer["median"] for name, peer in entry["peers"].items() if name.startswith("raw ")]
             return limits[0] + self.above_limit if limits else None
         if self.further:
-            ten = entry["ours"].get("further", {}).get(self.further)
-            return ten * self.ratio if ten else None
+            beside = entry["ours"].get("further", {}).get(self.further)
+            return beside * self.ratio if beside else None
         if entry["best_peer"] is None:
             return None
         best = entry["peers"][entry["best_peer"]]["median"]
@@ -62,6 +62,9 @@ TARGETS: Dict[Tuple[str, int], Target] = {
     ("hogs", 2): Target(most=2, words="two quanta, 2 ms"),
     ("machine_step", 1): Target(0.94),
     ("machine_ask", 1): Target(0.97),
+    ("machine_ask_attached", 1): Target(most=200),
+    ("machine_parallel", 1): Target(most=80),
+    ("machine_parallel", 2): Target(1 / 1.7, further="one", words="`one` / 1.7"),
     ("machine_memory", 1): Target(most=160),
     ("descriptor_lookup", 1): Target(1.2, further="ten", words="1.2 times `ten`"),
     ("pending_lookup", 1): Target(1.2, further="ten", words="1.2 times `ten`"),

@@ -61,6 +61,15 @@ void MachineHost::Shard::append(Machine *from, Machine *to, uint32_t count) noex
     length += count;
 }
 
+// Linked through `next`, the last to null.
+void MachineHost::Shard::append_all(Machine *chain) noexcept {
+    uint32_t count = 1;
+    Machine *to = chain;
+    for (; to->next != nullptr; to = to->next)
+        ++count;
+    append(chain, to, count);
+}
+
 MachineHost::Machine *MachineHost::Shard::take() noexcept {
     Machine *machine = first;
     if (machine != nullptr) {
@@ -103,20 +112,21 @@ MachineHost::Shard *MachineHost::shard_of_caller() noexcept {
 }
 
 void MachineHost::ready(Machine *first) noexcept {
-    uint32_t count = 1;
-    Machine *last = first;
-    for (; last->next != nullptr; last = last->next)
-        ++count;
     Shard &shard = *shard_of_caller();
     shard.lock.lock();
-    shard.append(first, last, count);
+    shard.append_all(first);
     const uint32_t length = shard.length;
     const bool served = std::exchange(shard.served, true);
     shard.lock.unlock();
     if (!served) [[unlikely]]
         serve(shard);
-    else if (length >= help_at_.load(sync::relaxed) && idle_shards_.load(sync::relaxed) != 0) [[unlikely]]
+    else if (needs_help(length)) [[unlikely]]
         (void)look_for_help(shard);
+}
+
+// A shard that is so long.
+bool MachineHost::needs_help(uint32_t length) const noexcept {
+    return length >= help_at_.load(sync::relaxed) && idle_shards_.load(sync::relaxed) != 0;
 }
 
 // The shard has just been marked as served, by the caller, who has a pin. Its pump has one from now on.
@@ -185,38 +195,49 @@ void MachineHost::pump(void *shard) noexcept {
 void MachineHost::serve_turn(Shard &shard) noexcept {
     const uint32_t most = simulated_ ? 1 : most_dispatches_a_turn;
     void **const slot = &sched::current()->running->emits_to;
-    for (uint32_t i = 0; i < most; ++i)
-        if (is_closed() || !dispatch_next(shard, slot)) {
-            shard.lock.lock();
-            const bool go_on = shard.length != 0 && !is_closed();
-            if (!go_on)
-                shard.served = false;
-            shard.lock.unlock();
-            if (go_on)
-                continue;
-            (void)idle_shards_.fetch_or(uint64_t{1} << (&shard - shards_), sync::relaxed);
-            one_less();
-            return unpin();
+    Machine *made = nullptr; // ready by the last dispatch, and in no shard yet
+    for (uint32_t i = 0; i < most; ++i) {
+        Machine *machine = next(shard, std::exchange(made, nullptr));
+        if (machine != nullptr) {
+            (void)engine_->run(*shard.dispatch, machine, slot);
+            made = std::exchange(shard.dispatch->ready, nullptr);
+            continue;
         }
+        shard.lock.lock();
+        const bool go_on = shard.length != 0 && !is_closed();
+        if (!go_on)
+            shard.served = false;
+        shard.lock.unlock();
+        if (go_on)
+            continue;
+        (void)idle_shards_.fetch_or(uint64_t{1} << (&shard - shards_), sync::relaxed);
+        one_less();
+        return unpin();
+    }
+    if (made != nullptr) {
+        const base::SpinGuard guard(shard.lock);
+        shard.append_all(made);
+    }
     sched::queue_step(*pool_, shard.step);
 }
 
-// False: there was nothing.
-bool MachineHost::dispatch_next(Shard &shard, void **slot) noexcept {
-    Machine *machine = next(shard);
-    if (machine == nullptr)
-        return false;
-    (void)engine_->run(*shard.dispatch, machine, slot);
-    return true;
-}
-
-MachineHost::Machine *MachineHost::next(Shard &shard) noexcept {
+// made: put into the shard before that; or null. Null: there is nothing, or it is closed.
+MachineHost::Machine *MachineHost::next(Shard &shard, Machine *made) noexcept {
+    Machine *machine = nullptr;
+    uint32_t length = 0;
     {
         const base::SpinGuard guard(shard.lock);
-        Machine *machine =
-            !simulated_ || shard.length < 2 ? shard.take() : shard.take_at(sched::simulator()->pick(shard.length));
-        if (machine != nullptr)
-            return machine;
+        if (made != nullptr)
+            shard.append_all(made);
+        if (is_closed())
+            return nullptr;
+        length = shard.length;
+        machine = !simulated_ || length < 2 ? shard.take() : shard.take_at(sched::simulator()->pick(length));
+    }
+    if (machine != nullptr) {
+        if (made != nullptr && needs_help(length)) [[unlikely]]
+            (void)look_for_help(shard);
+        return machine;
     }
     if (count_ == 1 || !steal_for(shard))
         return nullptr;

@@ -3,7 +3,8 @@
 //
 // A shard is a queue of machines that are ready, and its pump; there is one for each executor. Who makes machines ready puts
 // them into a shard (a pump into its own), under the shard's lock; when the shard is not served, it is from then on, and the
-// pump is queued. A pump that finds its shard empty takes half of another one's; when there is nothing anywhere, its shard is
+// pump is queued. A pump puts in what its dispatch has made ready with the lock that it takes for the next, if no user is called
+// before that. A pump that finds its shard empty takes half of another one's; when there is nothing anywhere, its shard is
 // not served any more, which it decides under the shard's lock: so nothing is ever in a shard that is not served. When a
 // shard becomes long, another one's pump is queued to help; one that has found nothing to do asks for more the next time. And once
 // a millisecond, while pumps run, somebody looks whether machines wait while a pump could help: behind a handler that takes
@@ -93,6 +94,7 @@ private:
         Engine::Dispatch *dispatch = nullptr;
 
         void append(Machine *from, Machine *to, uint32_t count) noexcept;
+        void append_all(Machine *chain) noexcept;
         Machine *take() noexcept;
         Machine *take_at(uint32_t position) noexcept;
     };
@@ -113,8 +115,8 @@ private:
     bool look_for_help(const Shard &busy) noexcept;
     static void pump(void *shard) noexcept;
     void serve_turn(Shard &shard) noexcept;
-    bool dispatch_next(Shard &shard, void **slot) noexcept;
-    Machine *next(Shard &shard) noexcept;
+    Machine *next(Shard &shard, Machine *made) noexcept;
+    bool needs_help(uint32_t length) const noexcept;
     bool steal_for(Shard &shard) noexcept;
     void one_more() noexcept;
     void one_less() noexcept;

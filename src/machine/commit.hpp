@@ -530,17 +530,6 @@ void Engine<Sync>::apply_state(const Dispatch &dispatch, Machine &self, const Tx
         self.tag = dispatch.next_tag;
 }
 
-// What apply does for the transaction that most are: nothing but emitted sends, and a state.
-template <class Sync>
-void Engine<Sync>::apply_sends(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept {
-    for (uint32_t i = 0; i < dispatch.staged.size(); ++i) {
-        const Staged &effect = dispatch.staged[i];
-        (void)deliver(*dispatch.receivers[i], plain_envelope(self.id, effect.kind, effect.payload0, effect.payload1),
-                      outcome);
-    }
-    apply_state(dispatch, self, txn, outcome);
-}
-
 // --- all of it -----------------------------------------------------------------------------------------------------------
 
 // Rows that nobody has been told of, but perhaps the handler.
@@ -562,25 +551,117 @@ template <class Sync> void Engine<Sync>::roll_back_rows(Dispatch &dispatch) noex
 template <class Sync>
 bool Engine<Sync>::carry_out(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept {
     const uint64_t next_id = pending_.next_id();
-    const bool only_sends = effects::none(txn) && dispatch.count(Effect::send) == dispatch.staged.size();
     dispatch.refusal = Refusal::other;
-    const bool good = check(dispatch, txn) && (only_sends || allocate(dispatch, txn));
+    const bool good = check(dispatch, txn) && allocate(dispatch, txn);
     if (!good) [[unlikely]] {
         if constexpr (!Sync::shared)
             pending_.mint_from(next_id); // nobody has been told of the ids since
         forget_check(dispatch, txn);
-    } else if (only_sends) {
-        apply_sends(dispatch, self, txn, outcome);
     } else {
         apply(dispatch, self, txn, outcome);
     }
     return good;
 }
 
+// --- one effect -----------------------------------------------------------------------------------------------------------
+//
+// Most transactions are a state, and one send, request or reply that was emitted, or none: then they concern two at most, who are
+// looked up once, and locked and checked without a list of them.
+
+template <class Sync> bool Engine<Sync>::is_one_effect(Dispatch &dispatch, const Txn &txn) noexcept {
+    return effects::none(txn) && dispatch.staged.size() <= 1 && !dispatch.has(Effect::publish);
+}
+
+// 2 to 6, of a transaction that is_one_effect. False: nothing has happened, and the general way finds out why, if it does
+// not carry it out.
+template <class Sync>
+bool Engine<Sync>::commit_one(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept {
+    Staged *const effect = dispatch.staged.size() == 0 ? nullptr : dispatch.staged.begin();
+    const bool replies = effect != nullptr && effect->effect == Effect::reply;
+    uint32_t dst = effect == nullptr ? 0 : effect->dst;
+    Row *row = nullptr; // the reply's
+    if (replies) {
+        if constexpr (Sync::shared) {
+            Pending::Owner owner;
+            if (!pending_.owner_of(effect->key, &owner, nullptr) || owner.asker != nullptr)
+                return false;
+            dst = owner.requester;
+        } else {
+            row = pending_.find_active(effect->key);
+            if (row == nullptr)
+                return false;
+            dst = row->requester;
+        }
+    }
+    Machine *const to = effect == nullptr ? nullptr : table_.find(dst);
+    if (effect != nullptr && to == nullptr)
+        return false;
+    auto receives = [&]() __attribute__((always_inline)) {
+        return to == nullptr || (to->takes_mail() && to->mail.fits(1) && to->mail.reserve(1));
+    };
+    auto perform = [&]() __attribute__((always_inline)) {
+        if (effect != nullptr) {
+            if (replies) {
+                deliver_reply(row, self.id, to, effect->kind, effect->payload0, effect->payload1, outcome);
+            } else if (effect->effect == Effect::request) {
+                deliver_request(std::exchange(effect->row, nullptr), self, *to, effect->kind, effect->payload0,
+                                effect->payload1, outcome);
+            } else {
+                to->mail.push_plain(self.id, effect->kind, effect->payload0, effect->payload1);
+                wake(outcome->woken, *to);
+            }
+        }
+        apply_state(dispatch, self, txn, outcome);
+    };
+    if constexpr (!Sync::shared) {
+        const bool good = receives();
+        if (good)
+            perform();
+        return good;
+    } else {
+        TwoParties two(dispatch.machine, self, dst, to);
+        if (!two.lock())
+            return false;
+        bool good = self.runs();
+        if (good && replies) {
+            row = pending_.find_active(effect->key);
+            good = row != nullptr && row->asker == nullptr && row->requester == dst;
+        }
+        if (good) {
+            if (on_full == OnFull::retry)
+                self.mail.pop(&dispatch.consumed); // its envelope has stayed there
+            good = receives();
+            if (!good && on_full == OnFull::retry) {
+                self.mail.unpop(dispatch.consumed);
+                dispatch.consumed = {};
+            }
+        }
+        if (good) {
+            settle_state(dispatch, self);
+            perform();
+            settle_state(dispatch, self); // the transaction may have given it back
+            leave_handler(self);
+            wake(outcome->woken, self); // behind the one that it sent to
+            dispatch.short_of_us = take_short(self, self.mail.empty());
+        }
+        two.unlock();
+        return good;
+    }
+}
+
+// --- every one --------------------------------------------------------------------------------------------------------------
+
 // 2 to 6. False: refused, and nothing has changed. Attached: dispatch.refusal says why; when it is full, and is to wait, it waits;
 // what is carried out, or waits, has ended its dispatch.
 template <class Sync>
-bool Engine<Sync>::commit(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept {
+inline bool Engine<Sync>::commit(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept {
+    if (is_one_effect(dispatch, txn) && commit_one(dispatch, self, txn, outcome)) [[likely]]
+        return true;
+    return commit_any(dispatch, self, txn, outcome);
+}
+
+template <class Sync>
+bool Engine<Sync>::commit_any(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept {
     if (!effects::whole(txn)) {
         dispatch.refusal = Refusal::other;
         return false;
@@ -607,7 +688,7 @@ bool Engine<Sync>::commit(Dispatch &dispatch, Machine &self, const Txn &txn, Out
                         dispatch.short_of_us = take_short(self, self.mail.empty());
                     } else {
                         if (on_full == OnFull::retry) {
-                            self.mail.unpop();
+                            self.mail.unpop(dispatch.consumed);
                             dispatch.consumed = {};
                         }
                         if (dispatch.refusal == Refusal::full) {

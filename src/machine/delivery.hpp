@@ -45,7 +45,11 @@ template <class Sync> void Engine<Sync>::let_go(uint64_t word0, uint64_t word1) 
         drop(word0, word1);
 }
 
-template <class Sync> void Engine<Sync>::let_go(const Envelope &envelope) noexcept {
+template <class Sync> inline void Engine<Sync>::let_go(const Envelope &envelope) noexcept {
+    if (((envelope.payload1 | envelope.origin_payload1) & MC_PAYLOAD_LAYOUT_OWNED_MASK) != 0) [[unlikely]]
+        let_go_boxes(envelope);
+}
+template <class Sync> void Engine<Sync>::let_go_boxes(const Envelope &envelope) noexcept {
     let_go(envelope.payload0, envelope.payload1);
     let_go(envelope.origin_payload0, envelope.origin_payload1);
 }
@@ -114,8 +118,7 @@ __attribute__((noinline)) mc_dead_letter_reason_t Engine<Sync>::why_refused(uint
 
 // 0 and the machine, which takes mail; else why not. Attached: with its lock held, if there is such a machine.
 template <class Sync>
-__attribute__((always_inline)) inline mc_dead_letter_reason_t Engine<Sync>::refusal(uint32_t dst,
-                                                                                    Machine **found) const noexcept {
+inline mc_dead_letter_reason_t Engine<Sync>::refusal(uint32_t dst, Machine **found) const noexcept {
     Machine *machine = table_.find(dst);
     if (machine == nullptr || !machine->takes_mail()) [[unlikely]]
         return why_refused(dst, machine);
@@ -124,8 +127,7 @@ __attribute__((always_inline)) inline mc_dead_letter_reason_t Engine<Sync>::refu
 }
 
 // It has got mail, or has begun to run.
-template <class Sync>
-__attribute__((always_inline)) inline void Engine<Sync>::wake(Woken &woken, Machine &machine) noexcept {
+template <class Sync> inline void Engine<Sync>::wake(Woken &woken, Machine &machine) noexcept {
     if (machine.queued || machine.dispatching || !machine.runs() || machine.mail.empty())
         return;
     if constexpr (Sync::shared) {

@@ -138,7 +138,8 @@ public:
 
     // What one thread at a time runs machines with is not used any more.
     void leave(Dispatch &dispatch) noexcept { pending_.leave(&dispatch.ids); }
-    // A machine that is ready: dispatches its first envelope, if it still can be. IDLE: it could not.
+    // A machine that is ready: dispatches its first envelope, if it still can be. IDLE: it could not. Afterwards the caller takes
+    // dispatch.ready, which are machines that are ready now; others the host has been told of.
     mc_machine_step_status_t run(Dispatch &dispatch, Machine *machine, void **slot) noexcept;
     // The same in two, for a machine that is polled: its first envelope is in the dispatch, and what is emitted to that is carried out
     // by the second, with dispatch.committed, and dispatch.refusal where it is not. False: there was none.
@@ -272,14 +273,15 @@ private:
     bool hold(const Envelope &envelope) noexcept;
     void drop(uint64_t word0, uint64_t word1) noexcept;
     void let_go(uint64_t word0, uint64_t word1) noexcept;
-    void let_go(const Envelope &envelope) noexcept;
+    __attribute__((always_inline)) inline void let_go(const Envelope &envelope) noexcept;
+    void let_go_boxes(const Envelope &envelope) noexcept;
     void drop_unheld(uint64_t word0, uint64_t word1) noexcept;
     void discard(const Envelope &envelope) noexcept;
     void undeliverable(uint32_t dst, mc_dead_letter_reason_t reason, const Envelope &given) noexcept;
-    mc_dead_letter_reason_t refusal(uint32_t dst, Machine **found) const noexcept;
+    __attribute__((always_inline)) inline mc_dead_letter_reason_t refusal(uint32_t dst, Machine **found) const noexcept;
     mc_dead_letter_reason_t why_refused(uint32_t dst, const Machine *machine) const noexcept;
     void link_request(Row *row, uint32_t requester, Machine *machine) noexcept;
-    void wake(Woken &woken, Machine &machine) noexcept;
+    __attribute__((always_inline)) inline void wake(Woken &woken, Machine &machine) noexcept;
     Row *reserve_row() noexcept;
     void release_short(Machine *last, Woken &woken) noexcept;
     Machine *take_short(Machine &machine, bool all) noexcept;
@@ -293,13 +295,17 @@ private:
     // commit.hpp
     struct Outcome;
     bool hold_effects(Dispatch &dispatch, const Txn &txn) noexcept;
-    bool commit(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept;
+    __attribute__((always_inline)) inline bool commit(Dispatch &dispatch, Machine &self, const Txn &txn,
+                                                      Outcome *outcome) noexcept;
+    bool commit_any(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept;
+    static bool is_one_effect(Dispatch &dispatch, const Txn &txn) noexcept;
+    bool commit_one(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept;
     bool carry_out(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept;
     bool gather(Parties &parties, Dispatch &dispatch, Machine &self, const Txn &txn,
                 Subscriptions::Set *topics) noexcept;
     bool check(Dispatch &dispatch, const Txn &txn) noexcept;
     bool check_subscriptions(Dispatch &dispatch, const Txn &txn) noexcept;
-    bool check_receiver(Dispatch &dispatch, uint32_t dst) noexcept;
+    __attribute__((always_inline)) inline bool check_receiver(Dispatch &dispatch, uint32_t dst) noexcept;
     bool check_owner(Dispatch &dispatch, const Row &row) noexcept;
     static bool is_party(Dispatch &dispatch, uint32_t id, const Machine &machine) noexcept;
     Row *claim(Dispatch &dispatch, uint64_t cap) noexcept;
@@ -309,7 +315,6 @@ private:
     bool allocate(Dispatch &dispatch, const Txn &txn) noexcept;
     void apply(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept;
     void apply_state(const Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept;
-    void apply_sends(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept;
     uint64_t deliver(Machine &machine, const Envelope &envelope, Outcome *outcome) noexcept;
     void deliver_request(Row *row, Machine &self, Machine &machine, uint64_t kind, uint64_t payload0, uint64_t payload1,
                          Outcome *outcome) noexcept;
@@ -327,21 +332,23 @@ private:
     Dispatch *take_dispatch() noexcept;
     static void clear(Dispatch &dispatch) noexcept;
     void give_back(Dispatch *dispatch) noexcept;
-    Handler resolve(const Machine &machine, const Envelope &envelope) const noexcept;
-    Handler begin(Dispatch &dispatch, Machine &machine) noexcept;
+    __attribute__((always_inline)) inline Handler resolve(const Machine &machine,
+                                                          const Envelope &envelope) const noexcept;
+    __attribute__((always_inline)) inline Handler begin(Dispatch &dispatch, Machine &machine) noexcept;
+    __attribute__((always_inline)) inline mc_dispatch_result_t call(Dispatch &dispatch, const Handler &handler,
+                                                                    Txn *txn, uint64_t *code, void **slot) noexcept;
     bool take_first(Dispatch &dispatch, Machine *machine, bool polled, Handler *handler) noexcept;
     void after_dispatch(Dispatch &dispatch) noexcept;
-    mc_dispatch_result_t call(Dispatch &dispatch, const Handler &handler, Txn *txn, uint64_t *code,
-                              void **slot) noexcept;
     mc_machine_step_status_t conclude(Dispatch &dispatch, mc_dispatch_result_t result, uint64_t code,
                                       const Txn &txn) noexcept;
     mc_machine_step_status_t conclude(Dispatch &dispatch, Machine &machine, mc_dispatch_result_t result, uint64_t code,
                                       const Txn &txn) noexcept;
+    bool calls_later(const Dispatch &dispatch) const noexcept;
     static void leave_handler(Machine &machine) noexcept;
     void end_dispatch(Dispatch &dispatch, Machine &machine) noexcept;
     void conclude_effects(Outcome &outcome, Dispatch &dispatch) noexcept;
     void drop_next_state(const Dispatch &dispatch, const Txn &txn, uint64_t current) noexcept;
-    void settle_state(Dispatch &dispatch) noexcept;
+    __attribute__((always_inline)) inline void settle_state(Dispatch &dispatch) noexcept;
     static void settle_state(Dispatch &dispatch, const Machine &machine) noexcept;
     void drop_abandoned_state(Dispatch &dispatch) noexcept;
 

@@ -7,6 +7,7 @@
 #include "testing/test.hpp"
 
 #include <functional>
+#include <utility>
 #include <vector>
 
 using namespace mc;
@@ -87,8 +88,11 @@ struct World final : Host {
     void pump() {
         Attached::Dispatch dispatch(engine);
         void *&slot = slots_[sync::thread_number() % most_threads];
-        while (Machine *machine = take())
+        while (Machine *machine = take()) {
             (void)engine->run(dispatch, machine, &slot);
+            if (Machine *made = std::exchange(dispatch.ready, nullptr); made != nullptr)
+                ready(made);
+        }
         engine->leave(dispatch);
     }
 

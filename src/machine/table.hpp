@@ -87,7 +87,7 @@ public:
     uint32_t last() const noexcept { return last_.load(sync::acquire); }
 
     // Null: there never was one, or it has stopped.
-    Machine *find(uint32_t id) const noexcept {
+    __attribute__((always_inline)) Machine *find(uint32_t id) const noexcept {
         // acquire: pairs with add; word and machine are there.
         if (id == 0 || id > last_.load(sync::acquire))
             return nullptr;
