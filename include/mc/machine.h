@@ -399,6 +399,14 @@ MC_API int32_t mc_machine_detach(mc_machine_runtime_t *rt) MC_NOEXCEPT;
  * Blocks: fiber | thread. Threads: any; not attached: owner. Calls back: not attached: as a step. */
 MC_API int32_t mc_machine_run_until_idle(mc_machine_runtime_t *rt, int64_t deadline_ns) MC_NOEXCEPT;
 
+/* Sends to a machine of an attached runtime, as mc_machine_runtime_enqueue, but waits while its mailbox is full: first come, first
+ * served, machines that wait for room (RETRY) among them. What is not sent in the end is a dead letter.
+ * MC_E_STALE: no such runtime. MC_E_NOTSUP: it is not attached. MC_E_NOENT, MC_E_CLOSED: dst is unknown, does not take mail.
+ * MC_E_TIMEDOUT, MC_E_CANCELED, MC_E_DEADLOCK, MC_E_SHUTDOWN, MC_E_CONTEXT: the wait's end.
+ * Blocks: fiber | thread. Threads: any. Calls back: as enqueue. */
+MC_API int32_t mc_machine_send_until(mc_machine_runtime_t *rt, mc_machine_id_t dst, uint64_t kind, uint64_t payload0,
+                                     uint64_t payload1, int64_t deadline_ns) MC_NOEXCEPT;
+
 /* Sends a request from outside all machines, to an attached runtime, and waits for its reply, which is written to *reply (may be
  * NULL). A box in the reply is the caller's from then on, to be freed with __mc_free (unless reply is NULL: then it is dropped);
  * one in the request is the runtime's, whatever the call returns, and is dropped at the latest when the reply has come.
@@ -427,16 +435,22 @@ typedef struct mc_machine_polled {
     mc_machine_envelope_t envelope;
 } mc_machine_polled;
 
-/* The machine is polled from now on, until it is bound otherwise. MC_E_STALE: no such runtime. MC_E_NOENT: no such machine.
+/* The machine is polled from now on, until it is bound otherwise; with `alone` not 0 only by mc_machine_poll_one, for a microthread that
+ * serves this machine and no other: one that passes its envelopes on into a channel, say. MC_E_STALE: no such runtime.
+ * MC_E_NOENT: no such machine.
  * Blocks: never. Threads: any; not attached: owner. Calls back: no. */
-MC_API int32_t mc_machine_bind_poll(mc_machine_runtime_t *rt, mc_machine_id_t machine_id) MC_NOEXCEPT;
+MC_API int32_t mc_machine_bind_poll(mc_machine_runtime_t *rt, mc_machine_id_t machine_id, uint32_t alone) MC_NOEXCEPT;
 
 /* The first envelope of the polled machine that has waited longest; waits until there is one. *out is written on success only.
  * MC_E_STALE: no such runtime. MC_E_INVAL: NULL, or room for none. MC_E_NOTSUP: it is not attached. MC_E_SHUTDOWN: it has been
  * dropped. MC_E_NOMEM. MC_E_TIMEDOUT (MC_NOW: there is none), MC_E_CANCELED, MC_E_DEADLOCK, MC_E_CONTEXT: the wait's end.
  * Blocks: fiber | thread. Threads: any. Calls back: no. */
 MC_API int32_t mc_machine_poll(mc_machine_runtime_t *rt, int64_t deadline_ns, mc_machine_polled *out) MC_NOEXCEPT;
-/* The same for up to `most` at once: waits for the first, then takes what is there. *count says how many. */
+/* The same for a machine that is polled alone. MC_E_INVAL: machine_id 0. A machine that has stopped, or is bound otherwise, is waited
+ * for. */
+MC_API int32_t mc_machine_poll_one(mc_machine_runtime_t *rt, mc_machine_id_t machine_id, int64_t deadline_ns,
+                                   mc_machine_polled *out) MC_NOEXCEPT;
+/* As mc_machine_poll for up to `most` at once: waits for the first, then takes what is there. *count says how many. */
 MC_API int32_t mc_machine_poll_batch(mc_machine_runtime_t *rt, int64_t deadline_ns, mc_machine_polled *out,
                                      uint32_t most, uint32_t *count) MC_NOEXCEPT;
 
@@ -477,7 +491,11 @@ MC_API int32_t mc_machine_set_request_timeout_u64(uint64_t rt, int64_t timeout_n
 MC_API int32_t mc_machine_attach_u64(uint64_t rt, mc_runtime_t runtime) MC_NOEXCEPT;
 MC_API int32_t mc_machine_detach_u64(uint64_t rt) MC_NOEXCEPT;
 MC_API int32_t mc_machine_run_until_idle_u64(uint64_t rt, int64_t deadline_ns) MC_NOEXCEPT;
-MC_API int32_t mc_machine_bind_poll_u64(uint64_t rt, uint64_t machine) MC_NOEXCEPT;
+MC_API int32_t mc_machine_send_until_u64(uint64_t rt, uint64_t dst, uint64_t kind, uint64_t payload0, uint64_t payload1,
+                                         int64_t deadline_ns) MC_NOEXCEPT;
+MC_API int32_t mc_machine_bind_poll_u64(uint64_t rt, uint64_t machine, uint32_t alone) MC_NOEXCEPT;
+MC_API int32_t mc_machine_poll_one_u64(uint64_t rt, uint64_t machine, int64_t deadline_ns,
+                                       mc_machine_polled *out) MC_NOEXCEPT;
 MC_API int32_t mc_machine_poll_u64(uint64_t rt, int64_t deadline_ns, mc_machine_polled *out) MC_NOEXCEPT;
 MC_API int32_t mc_machine_poll_batch_u64(uint64_t rt, int64_t deadline_ns, mc_machine_polled *out, uint32_t most,
                                          uint32_t *count) MC_NOEXCEPT;

@@ -126,6 +126,25 @@ int32_t mc_machine_ask_u64(uint64_t rt, uint64_t dst, uint64_t kind, uint64_t pa
     });
 }
 
+int32_t mc_machine_send_until_u64(uint64_t rt, uint64_t dst, uint64_t kind, uint64_t payload0, uint64_t payload1,
+                                  int64_t deadline_ns) noexcept {
+    const Runtime runtime = mc::machine::find_runtime(rt);
+    if (!runtime)
+        return MC_E_STALE;
+    if (!runtime.is_attached())
+        return MC_E_NOTSUP;
+    return mc::abi::with_waiting_thread(deadline_ns, [&](mc::sched::ThreadContext &thread) -> int32_t {
+        MachineHost &host = host_of(runtime);
+        MachineHost::Engine *engine = host.pin(rt);
+        if (engine == nullptr)
+            return MC_E_STALE;
+        const int32_t status = host.send(thread, *engine, mc::abi::machine_id(dst),
+                                         mc::machine::plain_envelope(0, kind, payload0, payload1), deadline_ns);
+        host.unpin();
+        return status;
+    });
+}
+
 // --- polling ---
 
 namespace {
@@ -147,9 +166,19 @@ template <class Act> int32_t with_host(uint64_t word, Act act) noexcept {
 
 } // namespace
 
-int32_t mc_machine_bind_poll_u64(uint64_t rt, uint64_t machine) noexcept {
+int32_t mc_machine_bind_poll_u64(uint64_t rt, uint64_t machine, uint32_t alone) noexcept {
     return mc::abi::with_machines(rt, int32_t{MC_E_STALE}, [=](auto &engine) {
-        return engine.bind_poll(mc::abi::machine_id(machine)) ? MC_OK : MC_E_NOENT;
+        return engine.bind_poll(mc::abi::machine_id(machine), alone != 0) ? MC_OK : MC_E_NOENT;
+    });
+}
+
+int32_t mc_machine_poll_one_u64(uint64_t rt, uint64_t machine, int64_t deadline_ns, mc_machine_polled *out) noexcept {
+    const uint32_t id = mc::abi::machine_id(machine);
+    if (out == nullptr || id == 0)
+        return MC_E_INVAL;
+    uint32_t count = 0;
+    return mc::abi::with_waiting_thread(deadline_ns, [&](mc::sched::ThreadContext &thread) {
+        return with_host(rt, [&](MachineHost &host) { return host.poll(thread, id, deadline_ns, out, 1, &count); });
     });
 }
 
@@ -158,7 +187,7 @@ int32_t mc_machine_poll_batch_u64(uint64_t rt, int64_t deadline_ns, mc_machine_p
     if (out == nullptr || count == nullptr || most == 0)
         return MC_E_INVAL;
     return mc::abi::with_waiting_thread(deadline_ns, [&](mc::sched::ThreadContext &thread) {
-        return with_host(rt, [&](MachineHost &host) { return host.poll(thread, deadline_ns, out, most, count); });
+        return with_host(rt, [&](MachineHost &host) { return host.poll(thread, 0, deadline_ns, out, most, count); });
     });
 }
 
@@ -224,8 +253,16 @@ int32_t mc_machine_ask(mc_machine_runtime_t *rt, mc_machine_id_t dst, uint64_t k
                        uint64_t payload1, int64_t deadline_ns, mc_machine_envelope_t *reply) noexcept {
     return mc_machine_ask_u64(word_of(rt), dst, kind, payload0, payload1, deadline_ns, reply);
 }
-int32_t mc_machine_bind_poll(mc_machine_runtime_t *rt, mc_machine_id_t machine_id) noexcept {
-    return mc_machine_bind_poll_u64(word_of(rt), machine_id);
+int32_t mc_machine_send_until(mc_machine_runtime_t *rt, mc_machine_id_t dst, uint64_t kind, uint64_t payload0,
+                              uint64_t payload1, int64_t deadline_ns) noexcept {
+    return mc_machine_send_until_u64(word_of(rt), dst, kind, payload0, payload1, deadline_ns);
+}
+int32_t mc_machine_bind_poll(mc_machine_runtime_t *rt, mc_machine_id_t machine_id, uint32_t alone) noexcept {
+    return mc_machine_bind_poll_u64(word_of(rt), machine_id, alone);
+}
+int32_t mc_machine_poll_one(mc_machine_runtime_t *rt, mc_machine_id_t machine_id, int64_t deadline_ns,
+                            mc_machine_polled *out) noexcept {
+    return mc_machine_poll_one_u64(word_of(rt), machine_id, deadline_ns, out);
 }
 int32_t mc_machine_poll(mc_machine_runtime_t *rt, int64_t deadline_ns, mc_machine_polled *out) noexcept {
     return mc_machine_poll_u64(word_of(rt), deadline_ns, out);

@@ -276,6 +276,31 @@ bool MachineHost::steal_for(Shard &shard) noexcept {
 
 // --- polling -------------------------------------------------------------------------------------------------------------
 
+void MachineHost::PollList::append(Machine *machine) noexcept {
+    machine->next = nullptr;
+    (first == nullptr ? first : last->next) = machine;
+    last = machine;
+}
+
+bool MachineHost::PollList::remove(const Machine *machine) noexcept {
+    Machine *before = nullptr;
+    for (Machine *at = first; at != nullptr; before = at, at = at->next)
+        if (at == machine) {
+            (before == nullptr ? first : before->next) = at->next;
+            if (last == at)
+                last = before;
+            return true;
+        }
+    return false;
+}
+
+MachineHost::Machine *MachineHost::PollList::take() noexcept {
+    Machine *machine = first;
+    if (machine != nullptr)
+        first = machine->next;
+    return machine;
+}
+
 void MachineHost::polled(Machine *first) noexcept {
     while (first != nullptr) {
         Machine *machine = first;
@@ -285,17 +310,20 @@ void MachineHost::polled(Machine *first) noexcept {
     }
 }
 
-// It is counted as busy; and not any more, when nobody polls from now on: then it only waits for the end.
+// It is counted as busy; and not any more, when nobody polls from now on: then it only waits for the end. A machine that is polled alone
+// is for who polls that very one.
 void MachineHost::put_back_polled(Machine *machine) noexcept {
     sched::WaitList::Taken taken;
-    machine->next = nullptr;
     bool ended = false;
     {
+        const base::SpinGuard bound(machine->lock);
+        const bool alone = machine->binding == machine::Binding::poll_alone;
+        const uint32_t id = machine->id;
         const base::SpinGuard guard(polled_lock_);
-        (first_polled_ == nullptr ? first_polled_ : last_polled_->next) = machine;
-        last_polled_ = machine;
+        (alone ? polled_alone_ : polled_).append(machine);
         ended = polling_ended_;
-        if (sched::Waiting *waiting = pollers_.take_first(MC_OK))
+        if (sched::Waiting *waiting = pollers_.take_first_if(
+                MC_OK, [=](const sched::Waiting &w) { return w.asks == (alone ? id : 0); }))
             taken.push_back(waiting);
     }
     sched::WaitList::wake_all(taken);
@@ -303,18 +331,41 @@ void MachineHost::put_back_polled(Machine *machine) noexcept {
         one_less();
 }
 
-MachineHost::Machine *MachineHost::take_polled() noexcept {
+bool MachineHost::stop_polled(Machine *machine) noexcept {
+    {
+        const base::SpinGuard guard(polled_lock_);
+        if (polling_ended_ || (!polled_.remove(machine) && !polled_alone_.remove(machine)))
+            return false;
+    }
+    one_less();
+    return true;
+}
+
+// Under the lock: the machine that is to be polled next; null: none. Its id is written under its own lock, too, but not while it is
+// in the list and lives.
+MachineHost::Machine *MachineHost::find_polled(uint32_t id) noexcept {
+    if (id == 0)
+        return polled_.first;
+    Machine *machine = engine_->table().find(id);
+    for (Machine *at = polled_alone_.first; at != nullptr; at = at->next)
+        if (at == machine)
+            return at;
+    return nullptr;
+}
+
+MachineHost::Machine *MachineHost::take_polled(uint32_t id) noexcept {
     const base::SpinGuard guard(polled_lock_);
-    Machine *machine = first_polled_;
+    Machine *machine = find_polled(id);
     if (machine != nullptr)
-        first_polled_ = machine->next;
+        (void)(id == 0 ? polled_ : polled_alone_).remove(machine);
     return machine;
 }
 
 // True: look again.
-bool MachineHost::wait_for_polled(sched::ThreadContext &thread, int64_t deadline_ns, int32_t *status) noexcept {
+bool MachineHost::wait_for_polled(sched::ThreadContext &thread, uint32_t id, int64_t deadline_ns,
+                                  int32_t *status) noexcept {
     polled_lock_.lock();
-    if (first_polled_ != nullptr && !polling_ended_) {
+    if (!polling_ended_ && find_polled(id) != nullptr) {
         polled_lock_.unlock();
         return true;
     }
@@ -324,9 +375,11 @@ bool MachineHost::wait_for_polled(sched::ThreadContext &thread, int64_t deadline
         return false;
     }
     sched::Waiting waiting;
+    waiting.asks = id;
     sched::Parking parking(nullptr, deadline_ns, nullptr);
     parking.waits_for = sched::WaitsFor(sched::WaitKind::receive, this);
-    const sched::WakeReason reason = pollers_.wait(thread, polled_lock_, waiting, sched::WaitList::At::back, parking);
+    const sched::WakeReason reason =
+        pollers_.wait(thread, polled_lock_, waiting, sched::WaitList::At::back, parking);
     if (reason == sched::WakeReason::ready)
         return true;
     polled_lock_.unlock();
@@ -341,8 +394,9 @@ void MachineHost::end_polling() noexcept {
     {
         const base::SpinGuard guard(polled_lock_);
         polling_ended_ = true;
-        for (const Machine *machine = first_polled_; machine != nullptr; machine = machine->next)
-            ++waiting_machines;
+        for (const PollList *list : {&polled_, &polled_alone_})
+            for (const Machine *machine = list->first; machine != nullptr; machine = machine->next)
+                ++waiting_machines;
         while (sched::Waiting *waiting = pollers_.take_first(MC_OK))
             taken.push_back(waiting);
     }
@@ -352,8 +406,8 @@ void MachineHost::end_polling() noexcept {
     (void)expire_tokens(INT64_MAX);
 }
 
-int32_t MachineHost::poll(sched::ThreadContext &thread, int64_t deadline_ns, mc_machine_polled *out, uint32_t most,
-                          uint32_t *count) noexcept {
+int32_t MachineHost::poll(sched::ThreadContext &thread, uint32_t id, int64_t deadline_ns, mc_machine_polled *out,
+                          uint32_t most, uint32_t *count) noexcept {
     uint32_t taken = 0;
     int32_t status = MC_OK;
     sched::ThreadContext *here = &thread;
@@ -363,10 +417,10 @@ int32_t MachineHost::poll(sched::ThreadContext &thread, int64_t deadline_ns, mc_
             status = MC_E_NOMEM;
             break;
         }
-        Machine *machine = take_polled();
+        Machine *machine = take_polled(id);
         if (machine == nullptr) {
             Token::give_back(token);
-            if (taken != 0 || !wait_for_polled(*here, deadline_ns, &status))
+            if (taken != 0 || !wait_for_polled(*here, id, deadline_ns, &status))
                 break;
             here = &sched::here_now(); // another thread's, perhaps
             continue;
@@ -648,6 +702,7 @@ void MachineHost::drop() noexcept {
     close();
     engine_->end_askers();
     end_polling();
+    engine_->release_all_short();
     cancel_alarms();
     int32_t status = MC_OK;
     sched::ThreadContext *thread = sched::attach(&status);
@@ -669,8 +724,9 @@ void MachineHost::unused() noexcept {
     for (uint32_t i = 0; i < count_; ++i)
         while (Machine *machine = shards_[i].take())
             Engine::forget(machine);
-    while (Machine *machine = take_polled())
-        Engine::forget(machine);
+    for (PollList *list : {&polled_, &polled_alone_})
+        while (Machine *machine = list->take())
+            Engine::forget(machine);
     Engine::end(engine_);
     release_shards();
     host_slab().release(this);
@@ -718,7 +774,66 @@ struct AskParking : sched::Parking {
     }
 };
 
+struct GuestParking : sched::Parking {
+    GuestParking(machine::Guest &of, int64_t deadline) noexcept
+        : Parking(commit_guest, deadline, nullptr), guest(&of) {
+        one_lock = true;
+        waits_for = sched::WaitsFor(sched::WaitKind::send, of.short_of);
+    }
+
+    machine::Guest *guest;
+
+    static void commit_guest(Parking &parking) noexcept {
+        auto &self = static_cast<GuestParking &>(parking);
+        self.guest->waker = {self.task, self.epoch};
+        self.guest->lock.unlock(); // nothing of the waiter's frame is touched from here on
+    }
+};
+
 } // namespace
+
+int32_t MachineHost::send(sched::ThreadContext &thread, Engine &engine, uint32_t dst,
+                          const mc_machine_envelope_t &envelope, int64_t deadline_ns) noexcept {
+    machine::Guest guest;
+    sched::ThreadContext *here = &thread;
+    for (;;) {
+        const mc_mailbox_enqueue_result_t result = engine.enqueue_or_wait(dst, envelope, guest);
+        if (result == MC_MAILBOX_ENQUEUE_OK)
+            return MC_OK;
+        int32_t status = status_of(result);
+        if (result == MC_MAILBOX_ENQUEUE_FULL) {
+            guest.lock.lock();
+            if (guest.short_of == 0) { // there is room; or no memory, which may be there again
+                guest.lock.unlock();
+                if (const int32_t refused = is_closed() ? MC_E_SHUTDOWN : sched::refuse_to_wait(*here, deadline_ns);
+                    refused == MC_OK) {
+                    let_others_run();
+                    here = &sched::here_now();
+                    continue;
+                } else {
+                    status = refused;
+                }
+            } else {
+                status = is_closed() ? MC_E_SHUTDOWN : sched::refuse_to_begin(*here, deadline_ns, nullptr);
+                sched::WakeReason reason = sched::WakeReason::none;
+                if (status != MC_OK) {
+                    guest.lock.unlock();
+                } else {
+                    GuestParking parking(guest, deadline_ns);
+                    reason = sched::park(*here, parking);
+                    here = &sched::here_now(); // another thread's, perhaps
+                    if (reason == sched::WakeReason::ready)
+                        continue;
+                    status = sched::status_of(reason);
+                }
+                if (!engine.leave_list(dst, guest))
+                    continue; // its turn has come all the same
+            }
+        }
+        engine.lose(dst, result, envelope);
+        return status;
+    }
+}
 
 int32_t MachineHost::ask(sched::ThreadContext &thread, Engine &engine, uint32_t dst,
                          const mc_machine_envelope_t &request, int64_t deadline_ns,

@@ -60,11 +60,15 @@ public:
     int32_t ask(sched::ThreadContext &thread, Engine &engine, uint32_t dst, const mc_machine_envelope_t &request,
                 int64_t deadline_ns, mc_machine_envelope_t *answer) noexcept;
 
+    // Waits for room in the mailbox. As ask.
+    int32_t send(sched::ThreadContext &thread, Engine &engine, uint32_t dst, const mc_machine_envelope_t &envelope,
+                 int64_t deadline_ns) noexcept;
+
     // --- polling; by who has a pin
 
-    // Up to `most` tokens, of machines that are polled and have mail: waits for the first. MC_OK and how many; a status of the
+    // Up to `most` tokens, of machines that are polled and have mail (id 0), or of the one: waits for the first. MC_OK and how many; a status of the
     // wait; MC_E_SHUTDOWN: the runtime was dropped; MC_E_NOMEM.
-    int32_t poll(sched::ThreadContext &thread, int64_t deadline_ns, mc_machine_polled *out, uint32_t most,
+    int32_t poll(sched::ThreadContext &thread, uint32_t id, int64_t deadline_ns, mc_machine_polled *out, uint32_t most,
                  uint32_t *count) noexcept;
     // 0: tokens do not expire.
     void set_token_timeout(int64_t timeout_ns) noexcept;
@@ -72,6 +76,7 @@ public:
     // --- machine::Host
     void ready(Machine *first) noexcept override;
     void polled(Machine *first) noexcept override;
+    bool stop_polled(Machine *machine) noexcept override;
     void wake(const machine::Waker &waker) noexcept override;
     int64_t now_ns() const noexcept override;
     uint64_t ready_length() const noexcept override;
@@ -134,9 +139,21 @@ private:
     void cancel_alarms() noexcept;
     bool busy() noexcept;
 
-    Machine *take_polled() noexcept;
+    // Machines that wait to be polled; whose turn it is depends on who asks.
+    struct PollList {
+        Machine *first = nullptr;
+        Machine *last = nullptr;
+
+        void append(Machine *machine) noexcept;
+        bool remove(const Machine *machine) noexcept;
+        Machine *take() noexcept;
+    };
+    PollList &poll_list(uint32_t id) noexcept { return id == 0 ? polled_ : polled_alone_; }
+    static Machine *with_id(const PollList &list, uint32_t id) noexcept;
+    Machine *find_polled(uint32_t id) noexcept;
+    Machine *take_polled(uint32_t id) noexcept;
     void put_back_polled(Machine *machine) noexcept;
-    bool wait_for_polled(sched::ThreadContext &thread, int64_t deadline_ns, int32_t *status) noexcept;
+    bool wait_for_polled(sched::ThreadContext &thread, uint32_t id, int64_t deadline_ns, int32_t *status) noexcept;
     void end_polling() noexcept;
     int64_t expire_tokens(int64_t now_ns) noexcept;
 
@@ -156,8 +173,8 @@ private:
     sync::atomic<int64_t> token_timeout_ns_{0}; // any thread; 0: never
 
     base::Spinlock polled_lock_;      // innermost, but for what parking takes
-    Machine *first_polled_ = nullptr; // guarded by polled_lock_
-    Machine *last_polled_ = nullptr;  // likewise
+    PollList polled_;                 // guarded by polled_lock_
+    PollList polled_alone_;           // likewise
     bool polling_ended_ = false;      // likewise
     sched::WaitList pollers_;         // likewise
     base::Spinlock tokens_lock_;      // innermost

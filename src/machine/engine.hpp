@@ -101,7 +101,7 @@ public:
     bool bind_function(uint32_t id, mc_machine_dispatch_txn_fn fn, void *context) noexcept;
     bool bind_thunk(uint32_t id, uint64_t thunk, void *context) noexcept;
     bool bind_descriptor(uint32_t id, uint64_t descriptor, uint64_t tag) noexcept;
-    bool bind_poll(uint32_t id) noexcept;
+    bool bind_poll(uint32_t id, bool alone) noexcept;
 
     // --- mail, at once; the engine owns the envelope's boxes, whatever comes of it
 
@@ -152,6 +152,17 @@ public:
     bool is_busy() const noexcept { return running_ != nullptr || reading_effects_ || users_ != 0; }
     // Stepped: nothing is ready; drops what is stale.
     bool nothing_ready() noexcept { return !is_busy() && skip_stale(); }
+
+    // --- attached: sending with patience, see delivery.hpp
+
+    // FULL: the guest is in the machine's list, and out of it again (short_of is 0) when it is worth another try; or there is no
+    // memory, and it is not. Nothing is a dead letter.
+    mc_mailbox_enqueue_result_t enqueue_or_wait(uint32_t dst, const Envelope &envelope, Guest &guest) noexcept;
+    // True: it is out of the list, and was not let go. Else it was, and should try once more, or somebody else's turn is lost.
+    bool leave_list(uint32_t dst, Guest &guest) noexcept;
+    void lose(uint32_t dst, mc_mailbox_enqueue_result_t why, const Envelope &envelope) noexcept;
+    // Nobody dispatches any more: everybody who waits for room tries again.
+    void release_all_short() noexcept;
 
     // --- attached: asking, see asking.hpp
 
@@ -264,6 +275,7 @@ private:
     InHand *in_hand(const Machine &machine) const noexcept;
     uint64_t retire_state(const Machine &machine, uint64_t state, uint64_t layout) const noexcept;
     template <class Bind> bool bind(uint32_t id, Bind set) noexcept;
+    void wake_anew(Machine *machine) noexcept;
     uint64_t now_tick() const noexcept { return tick_.load(sync::relaxed); }
     int64_t now_ns() const noexcept;
 
@@ -286,6 +298,7 @@ private:
     void release_short(Machine *last, Woken &woken) noexcept;
     Machine *take_short(Machine &machine, bool all) noexcept;
     bool wait_for_room(Machine &self, Machine &full) noexcept;
+    static void join_short(Machine &self, Machine &full) noexcept;
     void forget_short() noexcept;
 
     // asking.hpp

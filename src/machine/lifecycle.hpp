@@ -98,7 +98,7 @@ template <class Sync> void Engine<Sync>::wake_polled() noexcept {
     for (uint64_t id = 1; id <= table_.last(); ++id) {
         Woken woken;
         Held held(*this, static_cast<uint32_t>(id));
-        if (held.get() != nullptr && held.get()->binding == Binding::poll)
+        if (held.get() != nullptr && held.get()->is_polled())
             wake(woken, *held.get());
         held.release();
         tell(woken);
@@ -516,11 +516,31 @@ template <class Sync> template <class Bind> bool Engine<Sync>::bind(uint32_t id,
     Machine *machine = held.get();
     if (machine == nullptr || machine->lifecycle == MC_MACHINE_STOPPED)
         return false;
+    const bool waits_for_poll = Sync::shared && machine->queued && machine->is_polled();
     set(*machine);
     wake(woken, *machine);
     held.release();
     tell(woken);
+    if constexpr (Sync::shared)
+        if (waits_for_poll && host_->stop_polled(machine)) // else who polls finds that it is bound otherwise
+            wake_anew(machine);
     return true;
+}
+
+// What the host has given back.
+template <class Sync> void Engine<Sync>::wake_anew(Machine *machine) noexcept {
+    Woken woken;
+    bool gone = false;
+    {
+        const base::SpinGuard guard(machine->lock);
+        machine->queued = false;
+        gone = machine->id == 0;
+        if (!gone)
+            wake(woken, *machine);
+    }
+    if (gone)
+        table_.keep(machine);
+    tell(woken);
 }
 
 template <class Sync>
@@ -550,9 +570,9 @@ template <class Sync> bool Engine<Sync>::bind_descriptor(uint32_t id, uint64_t d
            });
 }
 
-template <class Sync> bool Engine<Sync>::bind_poll(uint32_t id) noexcept {
-    return bind(id, [](Machine &machine) {
-        machine.binding = Binding::poll;
+template <class Sync> bool Engine<Sync>::bind_poll(uint32_t id, bool alone) noexcept {
+    return bind(id, [=](Machine &machine) {
+        machine.binding = alone ? Binding::poll_alone : Binding::poll;
         machine.target = 0;
         machine.context = nullptr;
     });

@@ -104,6 +104,7 @@ struct World final : Host {
             last_ = last_->next;
     }
     void polled(Machine *) noexcept override {}
+    bool stop_polled(Machine *) noexcept override { return false; }
     void wake(const Waker &) noexcept override {}
     int64_t now_ns() const noexcept override { return 1; }
     uint64_t ready_length() const noexcept override { return 0; }

@@ -111,6 +111,8 @@ inline auto Engine<Sync>::resolve(const Machine &machine, const Envelope &envelo
     switch (machine.binding) {
     case Binding::none:
     case Binding::poll:
+    case Binding::poll_alone:
+    case Binding::guest:
         return {};
     case Binding::function:
         return {reinterpret_cast<mc_machine_dispatch_txn_fn>(static_cast<uintptr_t>(machine.target)), context, 0, 0};
@@ -325,10 +327,9 @@ template <class Sync> void Engine<Sync>::end_dispatch(Dispatch &dispatch, Machin
         gone = machine.id != dispatch.machine;
         if (!gone) {
             settle_state(dispatch, machine);
-            if (on_full == OnFull::retry) {
+            if (on_full == OnFull::retry)
                 machine.mail.pop(&dispatch.consumed);
-                short_of_us = take_short(machine, machine.mail.empty());
-            }
+            short_of_us = take_short(machine, machine.mail.empty());
         }
         leave_handler(machine);
         if (!gone)
@@ -345,7 +346,7 @@ template <class Sync>
 bool Engine<Sync>::take_first(Dispatch &dispatch, Machine *machine, bool polled, Handler *handler) noexcept {
     machine->lock.lock();
     machine->queued = false;
-    if (machine->id == 0 || !machine->runs() || machine->mail.empty() || (machine->binding == Binding::poll) != polled)
+    if (machine->id == 0 || !machine->runs() || machine->mail.empty() || machine->is_polled() != polled)
         [[unlikely]] {
         const bool gone = machine->id == 0;
         Woken woken;
