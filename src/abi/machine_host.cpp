@@ -50,6 +50,25 @@ int32_t step_until_idle(uint64_t word, int64_t deadline_ns) noexcept {
 
 } // namespace
 
+namespace {
+
+// act(host): of a runtime that is attached.
+template <class Act> int32_t with_host(uint64_t word, Act act) noexcept {
+    const Runtime runtime = mc::machine::find_runtime(word);
+    if (!runtime)
+        return MC_E_STALE;
+    if (!runtime.is_attached())
+        return MC_E_NOTSUP;
+    MachineHost &host = host_of(runtime);
+    if (host.pin(word) == nullptr)
+        return MC_E_STALE;
+    const int32_t status = act(host);
+    host.unpin();
+    return status;
+}
+
+} // namespace
+
 int32_t mc_machine_set_on_full_u64(uint64_t rt, uint32_t what) noexcept {
     if (what > MC_MACHINE_ON_FULL_RETRY)
         return MC_E_INVAL;
@@ -65,10 +84,13 @@ int32_t mc_machine_set_on_late_reply_u64(uint64_t rt, uint32_t what) noexcept {
 int32_t mc_machine_set_request_timeout_u64(uint64_t rt, int64_t timeout_ns) noexcept {
     if (timeout_ns < 0)
         return MC_E_INVAL;
-    return mc::abi::with_machines(rt, int32_t{MC_E_STALE}, [=](auto &engine) {
-        engine.timeout_ns.store(timeout_ns, mc::sync::relaxed); // each look takes the one that it finds
+    const int32_t status = with_host(rt, [=](MachineHost &host) {
+        host.set_request_timeout(timeout_ns);
         return MC_OK;
     });
+    if (status != MC_E_NOTSUP)
+        return status;
+    return choose(rt, [=](auto &engine) { engine.timeout_ns.store(timeout_ns, mc::sync::relaxed); });
 }
 
 int32_t mc_machine_attach_u64(uint64_t rt, mc_runtime_t runtime) noexcept {
@@ -146,25 +168,6 @@ int32_t mc_machine_send_until_u64(uint64_t rt, uint64_t dst, uint64_t kind, uint
 }
 
 // --- polling ---
-
-namespace {
-
-// act(host): of a runtime that is attached.
-template <class Act> int32_t with_host(uint64_t word, Act act) noexcept {
-    const Runtime runtime = mc::machine::find_runtime(word);
-    if (!runtime)
-        return MC_E_STALE;
-    if (!runtime.is_attached())
-        return MC_E_NOTSUP;
-    MachineHost &host = host_of(runtime);
-    if (host.pin(word) == nullptr)
-        return MC_E_STALE;
-    const int32_t status = act(host);
-    host.unpin();
-    return status;
-}
-
-} // namespace
 
 int32_t mc_machine_bind_poll_u64(uint64_t rt, uint64_t machine, uint32_t alone) noexcept {
     return mc::abi::with_machines(rt, int32_t{MC_E_STALE}, [=](auto &engine) {

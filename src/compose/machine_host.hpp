@@ -54,7 +54,7 @@ public:
     void drop() noexcept;
 
     // By who has a pin. Until no machine is ready and no handler runs. MC_OK or a status of the wait.
-    int32_t wait_until_idle(sched::ThreadContext &thread, int64_t deadline_ns) noexcept;
+    int32_t wait_until_idle(sched::ThreadContext &thread, int64_t deadline_ns, bool may_be_cancelled = true) noexcept;
     // Sends a request and waits for the answer. MC_OK; MC_E_NOENT, MC_E_CLOSED, MC_E_FULL as for a send; a status of the wait;
     // MC_E_SHUTDOWN: the runtime was dropped.
     int32_t ask(sched::ThreadContext &thread, Engine &engine, uint32_t dst, const mc_machine_envelope_t &request,
@@ -70,6 +70,8 @@ public:
     // wait; MC_E_SHUTDOWN: the runtime was dropped; MC_E_NOMEM.
     int32_t poll(sched::ThreadContext &thread, uint32_t id, int64_t deadline_ns, mc_machine_polled *out, uint32_t most,
                  uint32_t *count) noexcept;
+    // 0: requests do not time out by the clock.
+    void set_request_timeout(int64_t timeout_ns) noexcept;
     // 0: tokens do not expire.
     void set_token_timeout(int64_t timeout_ns) noexcept;
 
@@ -79,6 +81,7 @@ public:
     bool stop_polled(Machine *machine) noexcept override;
     void wake(const machine::Waker &waker) noexcept override;
     int64_t now_ns() const noexcept override;
+    int64_t about_now_ns() const noexcept override;
     uint64_t ready_length() const noexcept override;
     void watch_timeouts() noexcept override;
 
@@ -116,6 +119,8 @@ private:
     void unused() noexcept override;
 
     Shard *shard_of_caller() noexcept;
+    bool begin_serving(Shard &shard) noexcept;
+    bool end_serving(Shard &shard) noexcept;
     void serve(Shard &shard) noexcept;
     bool look_for_help(const Shard &busy) noexcept;
     static void pump(void *shard) noexcept;
@@ -136,7 +141,11 @@ private:
     static void look_at_clock(void *host) noexcept;
     static void look_at_shards(void *host) noexcept;
     static void look_at_tokens(void *host) noexcept;
+    void arm_again(Alarm &alarm, int64_t deadline_ns) noexcept;
+    void set_anew(Alarm &alarm) noexcept;
     void cancel_alarms() noexcept;
+    void restore_alarms() noexcept;
+    int64_t next_expiry_ns() noexcept;
     bool busy() noexcept;
 
     // Machines that wait to be polled; whose turn it is depends on who asks.
@@ -172,13 +181,13 @@ private:
     Alarm expiry_;                              // for tokens
     sync::atomic<int64_t> token_timeout_ns_{0}; // any thread; 0: never
 
-    base::Spinlock polled_lock_;      // innermost, but for what parking takes
-    PollList polled_;                 // guarded by polled_lock_
-    PollList polled_alone_;           // likewise
-    bool polling_ended_ = false;      // likewise
-    sched::WaitList pollers_;         // likewise
-    base::Spinlock tokens_lock_;      // innermost
-    base::List<Token> tokens_;        // that are open, the oldest first; guarded by tokens_lock_
+    base::Spinlock polled_lock_; // innermost, but for what parking takes
+    PollList polled_;            // guarded by polled_lock_
+    PollList polled_alone_;      // likewise
+    bool polling_ended_ = false; // likewise
+    sched::WaitList pollers_;    // likewise
+    base::Spinlock tokens_lock_; // innermost
+    base::List<Token> tokens_;   // that are open, the oldest first; guarded by tokens_lock_
 
     base::Spinlock idle_lock_; // innermost, but for what parking takes
     uint64_t busy_ = 0; // shards that are served, and polled machines that have mail or a token; guarded by idle_lock_

@@ -44,6 +44,7 @@ public:
     virtual void wake(const Waker &waker) noexcept = 0;
     // About now, in steady nanoseconds; cheap.
     virtual int64_t now_ns() const noexcept = 0;
+    virtual int64_t about_now_ns() const noexcept = 0; // cheaper, and late by some dispatches
     virtual uint64_t ready_length() const noexcept = 0;
     // A request that may time out has been made.
     virtual void watch_timeouts() noexcept = 0;

@@ -241,11 +241,12 @@ template <class Sync> inline bool Engine<Sync>::check_receiver(Dispatch &dispatc
 }
 
 // As check_receiver, for who waits for a reply.
-template <class Sync> inline bool Engine<Sync>::check_owner(Dispatch &dispatch, const Row &row) noexcept {
+template <class Sync>
+inline bool Engine<Sync>::check_owner(Dispatch &dispatch, const Row &row, uint64_t word0, uint64_t word1) noexcept {
     if constexpr (Sync::shared)
         if (row.asker != nullptr) {
             dispatch.receivers.push(nullptr);
-            return true;
+            return may_answer(dispatch, row, word0, word1);
         }
     return check_receiver(dispatch, row.requester);
 }
@@ -286,7 +287,7 @@ template <class Sync> bool Engine<Sync>::check_filled(Dispatch &dispatch, const 
             return false;
     for (const mc_machine_reply_effect_t &effect : effects::replies(txn)) {
         const Row *row = claim(dispatch, effect.reply_cap_id);
-        if (row == nullptr || !check_owner(dispatch, *row)) {
+        if (row == nullptr || !check_owner(dispatch, *row, effect.env.payload0, effect.env.payload1)) {
             if (row == nullptr)
                 dispatch.late =
                     plain_envelope(dispatch.machine, effect.env.kind, effect.env.payload0, effect.env.payload1);
@@ -306,7 +307,7 @@ template <class Sync> bool Engine<Sync>::check_staged(Dispatch &dispatch) noexce
             effect.row = claim(dispatch, effect.key);
             if (effect.row == nullptr)
                 dispatch.late = plain_envelope(dispatch.machine, effect.kind, effect.payload0, effect.payload1);
-            if (effect.row == nullptr || !check_owner(dispatch, *effect.row))
+            if (effect.row == nullptr || !check_owner(dispatch, *effect.row, effect.payload0, effect.payload1))
                 return false;
         } else if (!check_receiver(dispatch, effect.dst)) {
             return false;
@@ -420,9 +421,12 @@ void Engine<Sync>::deliver_request(Row *row, Machine &self, Machine &machine, ui
 }
 
 template <class Sync>
-void Engine<Sync>::deliver_reply(Row *row, uint32_t src, Machine *machine, uint64_t kind, uint64_t payload0,
+void Engine<Sync>::deliver_reply(Dispatch &dispatch, Row *row, Machine *machine, uint64_t kind, uint64_t payload0,
                                  uint64_t payload1, Outcome *outcome) noexcept {
-    Envelope envelope = plain_envelope(src, kind, payload0, payload1);
+    if constexpr (Sync::shared)
+        if (machine == nullptr)
+            give_box_away(dispatch, *row, payload0, payload1);
+    Envelope envelope = plain_envelope(dispatch.machine, kind, payload0, payload1);
     envelope.pending_id = row->id;
     envelope.origin_payload0 = row->payload0;
     envelope.origin_payload1 = row->payload1;
@@ -501,10 +505,10 @@ void Engine<Sync>::apply(Dispatch &dispatch, Machine &self, const Txn &txn, Outc
     });
 
     for (const mc_machine_reply_effect_t &effect : effects::replies(txn))
-        deliver_reply(pending_.find(effect.reply_cap_id), self.id, *receiver++, effect.env.kind, effect.env.payload0,
+        deliver_reply(dispatch, pending_.find(effect.reply_cap_id), *receiver++, effect.env.kind, effect.env.payload0,
                       effect.env.payload1, outcome);
     each_staged(Effect::reply, [&](Staged &effect, Machine *to) {
-        deliver_reply(std::exchange(effect.row, nullptr), self.id, to, effect.kind, effect.payload0, effect.payload1,
+        deliver_reply(dispatch, std::exchange(effect.row, nullptr), to, effect.kind, effect.payload0, effect.payload1,
                       outcome);
     });
 
@@ -602,7 +606,7 @@ bool Engine<Sync>::commit_one(Dispatch &dispatch, Machine &self, const Txn &txn,
     auto perform = [&]() __attribute__((always_inline)) {
         if (effect != nullptr) {
             if (replies) {
-                deliver_reply(row, self.id, to, effect->kind, effect->payload0, effect->payload1, outcome);
+                deliver_reply(dispatch, row, to, effect->kind, effect->payload0, effect->payload1, outcome);
             } else if (effect->effect == Effect::request) {
                 deliver_request(std::exchange(effect->row, nullptr), self, *to, effect->kind, effect->payload0,
                                 effect->payload1, outcome);

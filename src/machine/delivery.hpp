@@ -101,7 +101,7 @@ void Engine<Sync>::undeliverable(uint32_t dst, mc_dead_letter_reason_t reason, c
         unheld.outer = unheld_;
         unheld_ = &unheld;
     }
-    if (hooks.dead_letter != nullptr)
+    if (hooked(hooks.dead_letter))
         (void)base::call_guarded("a dead letter hook",
                                  [&] { hooks.dead_letter(hooks.context, dst, reason, &envelope); });
     if (held)
@@ -533,7 +533,7 @@ mc_machine_reply_result_t Engine<Sync>::reply(uint32_t src, uint64_t cap, const 
         pair.release();
         tell(woken);
         pending_.recycle(row);
-        if (hooks.pending != nullptr)
+        if (hooked(hooks.pending))
             (void)base::call_guarded("a hook of requests", [&] {
                 hooks.pending(hooks.context, requester, cap, site, MC_PENDING_CLEANUP_COMPLETED);
             });

@@ -170,6 +170,11 @@ public:
     bool withdraw(Asker &asker) noexcept;
     void take_answer(Asker &asker, Envelope *out) noexcept;
     void end_askers() noexcept;
+    void refuse(uint64_t word0, uint64_t word1) noexcept;
+    // No hook is called from now on.
+    void be_quiet() noexcept { quiet_.store(1, sync::relaxed); }
+    // When the next request will time out by the clock; INT64_MAX: none. Calls nobody.
+    int64_t next_timeout_ns() const noexcept;
 
 private:
     template <class Policy> friend class machine::Dispatch;
@@ -304,6 +309,8 @@ private:
     // asking.hpp
     bool answer(Asker &asker, uint64_t cap, Envelope &envelope, mc_machine_reply_result_t *result) noexcept;
     static void give_answer(Row &row, const Envelope &envelope) noexcept;
+    bool may_answer(const Dispatch &dispatch, const Row &row, uint64_t word0, uint64_t word1) const noexcept;
+    void give_box_away(Dispatch &dispatch, Row &row, uint64_t word0, uint64_t word1) noexcept;
 
     // commit.hpp
     struct Outcome;
@@ -319,7 +326,7 @@ private:
     bool check(Dispatch &dispatch, const Txn &txn) noexcept;
     bool check_subscriptions(Dispatch &dispatch, const Txn &txn) noexcept;
     __attribute__((always_inline)) inline bool check_receiver(Dispatch &dispatch, uint32_t dst) noexcept;
-    bool check_owner(Dispatch &dispatch, const Row &row) noexcept;
+    bool check_owner(Dispatch &dispatch, const Row &row, uint64_t word0, uint64_t word1) noexcept;
     static bool is_party(Dispatch &dispatch, uint32_t id, const Machine &machine) noexcept;
     Row *claim(Dispatch &dispatch, uint64_t cap) noexcept;
     bool check_filled(Dispatch &dispatch, const Txn &txn) noexcept;
@@ -331,8 +338,8 @@ private:
     uint64_t deliver(Machine &machine, const Envelope &envelope, Outcome *outcome) noexcept;
     void deliver_request(Row *row, Machine &self, Machine &machine, uint64_t kind, uint64_t payload0, uint64_t payload1,
                          Outcome *outcome) noexcept;
-    void deliver_reply(Row *row, uint32_t src, Machine *machine, uint64_t kind, uint64_t payload0, uint64_t payload1,
-                       Outcome *outcome) noexcept;
+    void deliver_reply(Dispatch &dispatch, Row *row, Machine *machine, uint64_t kind, uint64_t payload0,
+                       uint64_t payload1, Outcome *outcome) noexcept;
     void deliver_publication(Dispatch &dispatch, uint32_t staged, Outcome *outcome) noexcept;
     void roll_back_rows(Dispatch &dispatch) noexcept;
     void drop_effects(Dispatch &dispatch) noexcept;
@@ -379,6 +386,11 @@ private:
     base::Spinlock short_lock_;      // who waits for room where
     base::Spinlock shared_ids_lock_; // before that of a part
     Pending::Block shared_ids_;      // of direct calls
+
+    template <class Hook> bool hooked(Hook hook) const noexcept {
+        return hook != nullptr && (!Sync::shared || quiet_.load(sync::relaxed) == 0);
+    }
+    sync::atomic<uint32_t> quiet_{0}; // attached; any thread
 
     base::Spinlock unheld_lock_; // attached
     Unheld *unheld_ = nullptr;   // stepped: the innermost is first

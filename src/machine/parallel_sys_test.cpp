@@ -107,6 +107,7 @@ struct World final : Host {
     bool stop_polled(Machine *) noexcept override { return false; }
     void wake(const Waker &) noexcept override {}
     int64_t now_ns() const noexcept override { return 1; }
+    int64_t about_now_ns() const noexcept override { return 1; }
     uint64_t ready_length() const noexcept override { return 0; }
     void watch_timeouts() noexcept override {}
     void unused() noexcept override {}

@@ -255,7 +255,7 @@ template <class Sync> void Engine<Sync>::conclude_effects(Outcome &outcome, Disp
         const uint32_t requester = row->requester;
         const uint64_t id = row->id, site = row->site;
         pending_.recycle(row);
-        if (hooks.pending != nullptr)
+        if (hooked(hooks.pending))
             (void)base::call_guarded("a hook of requests", [&] {
                 hooks.pending(hooks.context, requester, id, site, MC_PENDING_CLEANUP_COMPLETED);
             });
@@ -346,8 +346,7 @@ template <class Sync>
 bool Engine<Sync>::take_first(Dispatch &dispatch, Machine *machine, bool polled, Handler *handler) noexcept {
     machine->lock.lock();
     machine->queued = false;
-    if (machine->id == 0 || !machine->runs() || machine->mail.empty() || machine->is_polled() != polled)
-        [[unlikely]] {
+    if (machine->id == 0 || !machine->runs() || machine->mail.empty() || machine->is_polled() != polled) [[unlikely]] {
         const bool gone = machine->id == 0;
         Woken woken;
         if (!gone)
