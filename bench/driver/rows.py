@@ -92,6 +92,7 @@ ROWS = (
     Row("machine_ask_attached", 1, "ns/request", "lower", ()),
     Row("machine_parallel", 1, "ns/dispatch", "lower", ("plain_machines",)),
     Row("machine_parallel", 2, "ns/dispatch", "lower", ()),
+    Row("ledger", 2, "M transfers/s", "higher", (), MILLION, seconds=1.5),
     Row("machine_memory", 1, "bytes/machine", "lower", ("plain_machines",), MILLION),
     Row("descriptor_lookup", 1, "ns/step", "lower", ("plain_machines",)),
     Row("pending_lookup", 1, "ns/request", "lower", (), recorded=False),

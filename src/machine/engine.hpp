@@ -355,10 +355,11 @@ private:
     __attribute__((always_inline)) inline Handler resolve(const Machine &machine,
                                                           const Envelope &envelope) const noexcept;
     __attribute__((always_inline)) inline Handler begin(Dispatch &dispatch, Machine &machine) noexcept;
+    __attribute__((always_inline)) inline bool take_first(Dispatch &dispatch, Machine *machine, bool polled,
+                                                          Handler *handler) noexcept;
+    __attribute__((always_inline)) inline void after_dispatch(Dispatch &dispatch) noexcept;
     __attribute__((always_inline)) inline mc_dispatch_result_t call(Dispatch &dispatch, const Handler &handler,
                                                                     Txn *txn, uint64_t *code, void **slot) noexcept;
-    bool take_first(Dispatch &dispatch, Machine *machine, bool polled, Handler *handler) noexcept;
-    void after_dispatch(Dispatch &dispatch) noexcept;
     mc_machine_step_status_t conclude(Dispatch &dispatch, mc_dispatch_result_t result, uint64_t code,
                                       const Txn &txn) noexcept;
     mc_machine_step_status_t conclude(Dispatch &dispatch, Machine &machine, mc_dispatch_result_t result, uint64_t code,

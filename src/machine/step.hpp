@@ -343,7 +343,7 @@ template <class Sync> void Engine<Sync>::end_dispatch(Dispatch &dispatch, Machin
 
 // False: it cannot be dispatched so, for now or for ever.
 template <class Sync>
-bool Engine<Sync>::take_first(Dispatch &dispatch, Machine *machine, bool polled, Handler *handler) noexcept {
+inline bool Engine<Sync>::take_first(Dispatch &dispatch, Machine *machine, bool polled, Handler *handler) noexcept {
     machine->lock.lock();
     machine->queued = false;
     if (machine->id == 0 || !machine->runs() || machine->mail.empty() || machine->is_polled() != polled) [[unlikely]] {
@@ -372,7 +372,7 @@ bool Engine<Sync>::take_first(Dispatch &dispatch, Machine *machine, bool polled,
     return true;
 }
 
-template <class Sync> void Engine<Sync>::after_dispatch(Dispatch &dispatch) noexcept {
+template <class Sync> inline void Engine<Sync>::after_dispatch(Dispatch &dispatch) noexcept {
     drop_abandoned_state(dispatch);
     let_go(dispatch.envelope);
     if (on_full == OnFull::retry) {
@@ -405,8 +405,8 @@ template <class Sync>
 void Engine<Sync>::finish_polled(Dispatch &dispatch, Machine &machine, mc_dispatch_result_t result, uint64_t code,
                                  const Txn &txn) noexcept {
     (void)conclude(dispatch, machine, result, code, txn);
-    if (Machine *first = std::exchange(dispatch.ready, nullptr); first != nullptr)
-        host_->ready(first);
+    if (Machine *made = std::exchange(dispatch.ready, nullptr); made != nullptr)
+        host_->ready(made);
     after_dispatch(dispatch);
 }
 
