@@ -703,6 +703,7 @@ Test(Ask, ends_otherwise, .timeout = 60) {
         world.idle();
         cr_assert_eq(mc_machine_runtime_pending_len(&world.rt), 0);
         cr_assert_eq(world.ended(MC_PENDING_CLEANUP_TIMEOUT), 2);
+        cr_assert_eq(mc_machine_set_request_timeout(&world.rt, 0), MC_OK);
         cr_assert_eq(world.ask(id, 1, 1, &reply), MC_OK);
     });
 }
