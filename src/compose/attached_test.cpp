@@ -695,7 +695,8 @@ Test(Ask, ends_otherwise, .timeout = 60) {
         cr_assert_eq(world.ask(down, 1, 1, &reply), MC_E_CLOSED);
         (void)world.send(full, 1);
         cr_assert_eq(world.ask(full, 1, 1, &reply), MC_E_FULL);
-        cr_assert_eq(world.ask(deaf, 1, 1, &reply, mc_after(5 * MC_MS)), MC_E_TIMEDOUT);
+        cr_assert_eq(world.ask(deaf, 1, 1, &reply, mc_after((mc::testing::under_valgrind ? 500 : 5) * MC_MS)),
+                     MC_E_TIMEDOUT);
         cr_assert_eq(world.ask(deaf, 1, 1, &reply, MC_NOW), MC_E_TIMEDOUT);
         cr_assert_eq(mc_machine_set_request_timeout(&world.rt, 5 * MC_MS), MC_OK);
         cr_assert_eq(world.ask(deaf, 1, 1, &reply), MC_E_TIMEDOUT);

@@ -770,9 +770,14 @@ void MachineHost::drop() noexcept {
     if (thread != nullptr && sched::may_block(*thread) == MC_OK) {
         (void)wait_until_idle(*thread, MC_FOREVER, false);
         // Those who are on their way out: then it ends here, and not a moment later with the last of them.
-        for (uint32_t tries = 0; tries < most_tries && !is_last_out(); ++tries) {
+        const int64_t patient_until = sync::now_ns() + MC_SEC;
+        for (uint32_t tries = 1; !is_last_out() && (tries < most_tries || sync::now_ns() < patient_until); ++tries) {
             cancel_alarms();
             let_others_run();
+            if (tries % 64 == 0) { // who is on his way out has no processor
+                sync::atomic<uint32_t> nobody{0};
+                (void)sync::futex_wait(nobody, 0, sync::now_ns() + 50'000);
+            }
         }
     }
     unpin();
