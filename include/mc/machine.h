@@ -392,8 +392,8 @@ MC_API int32_t mc_machine_attach(mc_machine_runtime_t *rt, mc_runtime_t runtime)
 
 /* Makes an attached runtime one that is stepped again; the caller is its owner.
  * MC_E_STALE: no such runtime. MC_E_INVAL: it is not attached. MC_E_BUSY: a machine is ready, a handler runs, somebody asks, or
- * another call is under way. MC_E_NOMEM: nothing has changed.
- * Blocks: never. Threads: any. Calls back: no. */
+ * another call is under way and does not end within a tenth of a second. MC_E_NOMEM: nothing has changed.
+ * Blocks: fiber | thread, that long. Threads: any. Calls back: no. */
 MC_API int32_t mc_machine_detach(mc_machine_runtime_t *rt) MC_NOEXCEPT;
 
 /* Until no machine is ready and no handler runs: attached, waits for that; else steps, as often as it takes. Machines that wait

@@ -618,10 +618,10 @@ Test(Timeouts, by_the_clock_and_by_steps, .timeout = 60) {
         world.attach();
         cr_assert_eq(mc_machine_set_request_timeout(&world.rt, 5 * MC_MS), MC_OK);
         for (int round = 0; round < 3; ++round) {
-            for (int i = 0; i < 5; ++i)
-                (void)world.send(requester, 1);
             const uint64_t before = world.ended(MC_PENDING_CLEANUP_TIMEOUT);
             const int64_t begun = mc_now();
+            for (int i = 0; i < 5; ++i)
+                (void)world.send(requester, 1);
             world.idle();
             while (world.ended(MC_PENDING_CLEANUP_TIMEOUT) != before + 5)
                 cr_assert_eq(mc_sleep(MC_MS), MC_OK);

@@ -47,6 +47,21 @@ void let_others_run() noexcept {
         sync::thread_yield();
 }
 
+// Until done(), or for so long: for those who are on their way out, and perhaps have no processor at the moment.
+template <class Done> bool wait_briefly(int64_t most_ns, Done done) noexcept {
+    const int64_t until = sync::now_ns() + most_ns;
+    for (uint32_t tries = 1; !done(); ++tries) {
+        if (tries >= most_tries && sync::now_ns() >= until)
+            return false;
+        let_others_run();
+        if (tries % 64 == 0) {
+            sync::atomic<uint32_t> nobody{0};
+            (void)sync::futex_wait(nobody, 0, sync::now_ns() + 50'000);
+        }
+    }
+    return true;
+}
+
 } // namespace
 
 // --- shards --------------------------------------------------------------------------------------------------------------
@@ -722,16 +737,13 @@ int32_t MachineHost::begin(uint64_t word, sched::Pool &pool, machine::Engine<mac
 
 // The caller has a pin, which it keeps when this fails. When machines are ready or a call is under way, the pin is not the only one.
 int32_t MachineHost::detach(uint64_t word) noexcept {
-    bool alone = close_alone();
-    for (uint32_t tries = 0; !alone && tries < most_tries; ++tries) { // a pump that is leaving, or a call that is short
-        if (busy()) {
-            restore_alarms();
-            return MC_E_BUSY;
-        }
-        cancel_alarms();
-        let_others_run();
+    bool alone = false;
+    (void)wait_briefly(100 * MC_MS, [&] { // a pump that is leaving, or a call that is short
         alone = close_alone();
-    }
+        if (!alone)
+            cancel_alarms();
+        return alone || busy();
+    });
     if (!alone) {
         restore_alarms();
         return MC_E_BUSY;
@@ -770,15 +782,10 @@ void MachineHost::drop() noexcept {
     if (thread != nullptr && sched::may_block(*thread) == MC_OK) {
         (void)wait_until_idle(*thread, MC_FOREVER, false);
         // Those who are on their way out: then it ends here, and not a moment later with the last of them.
-        const int64_t patient_until = sync::now_ns() + MC_SEC;
-        for (uint32_t tries = 1; !is_last_out() && (tries < most_tries || sync::now_ns() < patient_until); ++tries) {
+        (void)wait_briefly(MC_SEC, [this] {
             cancel_alarms();
-            let_others_run();
-            if (tries % 64 == 0) { // who is on his way out has no processor
-                sync::atomic<uint32_t> nobody{0};
-                (void)sync::futex_wait(nobody, 0, sync::now_ns() + 50'000);
-            }
-        }
+            return is_last_out();
+        });
     }
     unpin();
 }
