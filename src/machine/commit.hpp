@@ -607,7 +607,7 @@ bool Engine<Sync>::commit(Dispatch &dispatch, Machine &self, const Txn &txn, Out
                         dispatch.short_of_us = take_short(self, self.mail.empty());
                     } else {
                         if (on_full == OnFull::retry) {
-                            self.mail.unpop();
+                            self.mail.unpop(dispatch.consumed);
                             dispatch.consumed = {};
                         }
                         if (dispatch.refusal == Refusal::full) {

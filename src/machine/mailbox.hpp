@@ -68,10 +68,10 @@ public:
     // The envelope at a position that was given out, while it waits here; else null.
     Envelope *waiting(uint64_t position) noexcept { return position - taken_ < length_ ? &cell(position) : nullptr; }
 
-    // What was popped last is first again; nothing has been pushed since.
-    void unpop() noexcept {
-        --taken_;
+    // What was popped last is first again; nothing has been pushed since. Given anew: the ring may have grown without it.
+    void unpop(const Envelope &envelope) noexcept {
         ++length_;
+        cell(--taken_) = envelope;
     }
 
     void reset(uint32_t bound) noexcept {
