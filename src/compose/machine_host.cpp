@@ -724,7 +724,8 @@ int32_t MachineHost::ask(sched::ThreadContext &thread, Engine &engine, uint32_t 
                 status = is_closed() ? MC_E_SHUTDOWN : MC_E_TIMEDOUT;
             break;
         }
-        status = sched::refuse_to_wait(*here, deadline_ns);
+        // Who closes ends what is asked by then; what was not, finds it closed: both look into the request's part.
+        status = is_closed() ? MC_E_SHUTDOWN : sched::refuse_to_wait(*here, deadline_ns);
         sched::WakeReason reason = sched::WakeReason::none;
         if (status != MC_OK) {
             asker->lock.unlock();
