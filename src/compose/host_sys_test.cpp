@@ -82,10 +82,16 @@ Test(HostSys, what_is_sent_while_one_stands_still, .timeout = 120) {
             Counted world;
             const uint32_t id = world.machine();
             world.attach();
+            const bool pump_is_about_to_rest = mc::testing::choose(2) == 1;
             world.send(id);
+            while (pump_is_about_to_rest && mc_machine_runtime_state(&world.rt, id) == 0)
+                sync::thread_yield();
             world.send(id);
             world.idle();
             check(mc_machine_runtime_state(&world.rt, id) == 2, "a message waits");
+            world.send(id);
+            world.idle();
+            check(mc_machine_runtime_state(&world.rt, id) == 3, "nobody serves any more");
         }
         stop_many();
     });

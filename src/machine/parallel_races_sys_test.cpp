@@ -141,6 +141,22 @@ Test(ParallelRaces, a_fault_is_before_or_after) {
     });
 }
 
+// Goal: a machine that is marked faulted while it is ready is not dispatched.
+Test(ParallelRaces, who_is_faulted_is_not_dispatched) {
+    explore("ParallelRaces/who_is_faulted_is_not_dispatched", [] {
+        World world;
+        const uint32_t id = world.machine(8, [](const Call &) {
+            check(false, "it is dispatched");
+            return MC_DISPATCH_OK;
+        });
+        world.attach();
+        world.send(id);
+        check(world.engine->mark_faulted(id), "not marked");
+        world.pump();
+        check(world.engine->mailbox_length(id) == 1, "it keeps its mail");
+    });
+}
+
 // --- machines that have just been spawned ------------------------------------------------------------------------------
 
 // Goal: who sends to a machine that is just being spawned locks it: another one sends to it, too, and it has room for one.
@@ -166,7 +182,7 @@ Test(ParallelRaces, mail_of_the_newcomer) {
 
 // Goal: a machine that is subscribed by another one, while it is just being spawned, and stops: no subscription is left.
 Test(ParallelRaces, subscriptions_of_the_newcomer) {
-    explore("ParallelRaces/subscriptions_of_the_newcomer", [] {
+    const auto body = [] {
         World world;
         static mc_subscription_update_t add = {MC_SUBSCRIPTION_ADD, 0, 5, 6};
         const uint32_t id = world.machine(8, [](const Call &call) {
@@ -185,11 +201,12 @@ Test(ParallelRaces, subscriptions_of_the_newcomer) {
             world.pump();
         }
         check(world.engine->subscriptions().size() == 0, "a subscription is left");
-    });
+    };
+    explore("ParallelRaces/subscriptions_of_the_newcomer", body, 3); // spawned behind one look, stopped behind another
 }
 
-// Goal: a transaction that replies to a request whose requester is just being spawned: it is carried out, or leaves the request as it
-// was, so that another one can reply to it.
+// Goal: two transactions that reply to a request whose requester is just being spawned: one of them is carried out, though the other
+// one had looked for the requester before it was there.
 Test(ParallelRaces, a_reply_to_the_newcomer) {
     explore("ParallelRaces/a_reply_to_the_newcomer", [] {
         World world;
@@ -201,21 +218,65 @@ Test(ParallelRaces, a_reply_to_the_newcomer) {
         const uint32_t first = world.machine(8, reply);
         const uint32_t second = world.machine(8, reply);
         const uint32_t sink = world.machine(8, take, false);
-        world.attach();
+        world.attach(OnFull::fault, OnLateReply::discard);
         check(world.engine->request(sink + 1, sink, plain_envelope(0, 2, 0, 0), &cap) == MC_MAILBOX_ENQUEUE_OK,
               "not sent");
         {
-            const Thread other([&] { check(world.engine->spawn(8) == sink + 1, "another id"); });
+            const Thread other([&] {
+                check(world.engine->spawn(8) == sink + 1, "another id");
+                world.send(second);
+                world.pump();
+            });
             world.send(first);
             world.pump();
         }
-        if (world.engine->lifecycle(first) == MC_MACHINE_FAULTED) { // nobody was there to get it
-            world.send(second);
-            world.pump();
-            check(world.engine->lifecycle(second) == MC_MACHINE_RUNNING, "nobody can reply any more");
-        }
+        check(world.engine->lifecycle(second) == MC_MACHINE_RUNNING, "its reply is carried out, or too late");
         check(world.engine->mailbox_length(sink + 1) == 1, "no reply");
         check(world.engine->pending().active() == 0, "it is pending still");
+    });
+}
+
+// Goal: a request that is made in the name of a machine, while that is just being spawned, ends with it.
+Test(ParallelRaces, requests_of_the_newcomer) {
+    explore("ParallelRaces/requests_of_the_newcomer", [] {
+        World world;
+        const uint32_t replier = world.machine(8, take, false);
+        world.attach();
+        const bool stops_at_once = choose(2) == 1;
+        {
+            const Thread other([&] {
+                check(world.engine->spawn(8) == replier + 1, "another id");
+                if (stops_at_once)
+                    check(world.engine->stop(replier + 1), "not stopped");
+            });
+            (void)world.engine->request(replier + 1, replier, plain_envelope(0, 2, 0, 0), nullptr);
+            if (!stops_at_once)
+                (void)world.engine->request(replier + 1, replier, plain_envelope(0, 2, 0, 0), nullptr);
+        }
+        if (stops_at_once) // what is asked in its name since then waits for a reply
+            return;
+        check(world.engine->pending().active() == 2, "a request has ended");
+        check(world.engine->stop(replier + 1), "not stopped");
+        check(world.engine->pending().active() == 0 && world.all_ended() == 2, "a request is left");
+    });
+}
+
+// Goal: requests that were made in the name of a machine before there was it end with it, also when it stops as soon as it can be
+// found.
+Test(ParallelRaces, a_stop_of_the_newcomer) {
+    explore("ParallelRaces/a_stop_of_the_newcomer", [] {
+        World world;
+        const uint32_t replier = world.machine(8, take, false);
+        world.attach();
+        check(world.engine->request(replier + 1, replier, plain_envelope(0, 2, 0, 0), nullptr) == MC_MAILBOX_ENQUEUE_OK,
+              "not sent");
+        bool stopped = false;
+        {
+            const Thread other([&] { check(world.engine->spawn(8) == replier + 1, "another id"); });
+            stopped = world.engine->stop(replier + 1);
+        }
+        check(stopped || world.engine->stop(replier + 1), "not stopped");
+        check(world.engine->pending().active() == 0 && world.all_ended() == 1, "a request is left");
     });
 }
 
@@ -372,6 +433,51 @@ Test(ParallelRaces, everybody_is_told) {
         world.pump();
         for (const uint32_t sender : senders)
             check(world.engine->lifecycle(sender) == MC_MACHINE_FAULTED, "it waits for room still");
+    });
+}
+
+// Goal: who waits for room is not dispatched before there is some, whatever mail it gets meanwhile.
+Test(ParallelRaces, who_waits_for_room_waits) {
+    explore("ParallelRaces/who_waits_for_room_waits", [] {
+        World world;
+        uint32_t calls = 0;
+        const uint32_t full = world.machine(1, take, false);
+        const uint32_t sender = world.machine(8, [&, full](const Call &call) {
+            ++calls;
+            check(call.emit.send(full, 1, 0, 0), "not staged");
+            return MC_DISPATCH_OK;
+        });
+        world.attach(OnFull::retry);
+        world.send(full);
+        world.send(sender);
+        world.pump();
+        world.send(sender);
+        world.pump();
+        check(calls == 1, "%u calls", calls);
+    });
+}
+
+// Goal: who waits for room, alone, is told once, and is in no list of the other one's any more: it may stop then.
+Test(ParallelRaces, who_waits_alone_is_told_once) {
+    explore("ParallelRaces/who_waits_alone_is_told_once", [] {
+        World world;
+        const uint32_t full = world.machine(2, take, false);
+        const uint32_t sender = world.machine(8, [=](const Call &call) {
+            check(call.emit.send(full, 1, 0, 0), "not staged");
+            return MC_DISPATCH_OK;
+        });
+        world.attach(OnFull::retry);
+        world.send(full);
+        world.send(full);
+        world.send(sender);
+        world.pump();
+        check(world.engine->start(full), "not started");
+        world.pump(1); // there is room for one: the sender is ready
+        world.send(full);
+        check(world.engine->stop(sender), "not stopped");
+        world.pump();
+        const uint32_t ids[] = {world.engine->spawn(8), world.engine->spawn(8)};
+        check(world.engine->table().find(ids[0]) != world.engine->table().find(ids[1]), "two have the same memory");
     });
 }
 
