@@ -1,9 +1,10 @@
-// The rows about machines that are stepped, which libmcrt and its peer do alike: each has an Api with the same names.
+// The rows about machines that libmcrt and its peer do alike: each has an Api with the same names.
 //
 //   Api::Runtime            made and ended with its object
 //   Api::Handler, Envelope, Txn, kOk
 //   runtime.spawn(mailbox_cap) -> id, running; bind(id, handler, ctx), bind_rows(id, rows), register_thunk(id, handler, tag)
 //   runtime.send(dst, kind, payload), request(src, dst, kind, payload) -> pending id, step() -> whether a dispatch committed
+//   runtime.attach(), to executors, where there are any; run(), until nothing is ready
 //   Api::emit_send(dst, kind, payload), emit_request(dst, kind, payload, site), emit_reply(cap, kind, payload)
 #ifndef BENCH_MACHINES_HPP
 #define BENCH_MACHINES_HPP
@@ -92,6 +93,40 @@ template <class Api> struct Machines {
         step(runtime, 1);
         const double ns = time_per_operation(iterations, [&](uint64_t n) { step(runtime, 2 * n); });
         require(asker.answers == iterations + kWarmUp + 1, "counting the answers");
+        return ns;
+    }
+
+    // --- machine_parallel: ten thousand pairs that do what the two of machine_step do, each until its share is done ---
+
+    static constexpr uint64_t kPairs = 10000;
+
+    static Result pass_down(void *ctx, uint32_t, uint64_t state, const Envelope *env, Txn *txn, uint64_t *) {
+        txn->has_next_state = 1;
+        txn->next_state = state + 1;
+        if (env->payload0 != 0)
+            require(Api::emit_send(*static_cast<const uint64_t *>(ctx), kPing, env->payload0 - 1) != 0, "emit_send");
+        return Api::kOk;
+    }
+
+    // Nanoseconds a dispatch. The pairs begin together: a send from outside and a dispatch each, beside the n that count.
+    static double parallel(Runtime &runtime, uint64_t iterations) {
+        std::vector<uint64_t> ids(2 * kPairs);
+        for (uint64_t &id : ids)
+            id = runtime.spawn(kMailbox);
+        for (uint64_t i = 0; i < ids.size(); ++i)
+            runtime.bind(ids[i], pass_down, &ids[i ^ 1]);
+        auto pass = [&](uint64_t n) {
+            for (uint64_t pair = 0; pair < kPairs; ++pair)
+                runtime.send(ids[2 * pair], kPing, n / kPairs + (pair < n % kPairs));
+            runtime.run();
+        };
+        runtime.attach();
+        pass(kPairs); // each has its mailbox
+        const double ns = time_per_operation(iterations, pass);
+        uint64_t dispatches = 0;
+        for (uint64_t id : ids)
+            dispatches += runtime.state(id);
+        require(dispatches == iterations + kWarmUp + 4 * kPairs, "counting the dispatches");
         return ns;
     }
 

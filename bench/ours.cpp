@@ -12,6 +12,7 @@
 #include "ours/common.hpp"
 #include "ours/executors.hpp"
 #include "ours/latency.hpp"
+#include "ours/ledger.hpp"
 #include "ours/machines.hpp"
 #include "ours/mutex.hpp"
 #include "ours/ring.hpp"
@@ -144,6 +145,9 @@ constexpr bench::Row kRows[] = {{"yield2", yield2},
                                 {"idle_cpu", nullptr, idle_cpu, 2},
                                 {"machine_step", machine_step},
                                 {"machine_ask", machine_ask},
+                                {"machine_ask_attached", machine_ask_attached},
+                                {"machine_parallel", nullptr, machine_parallel},
+                                {"ledger", nullptr, ledger},
                                 {"machine_memory", machine_memory},
                                 {"descriptor_lookup", descriptor_lookup},
                                 {"pending_lookup", pending_lookup}};

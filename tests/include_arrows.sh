@@ -33,6 +33,7 @@ check() {
                     own["csp"] = "csp.h"
                     own["actor"] = "actor.h"
                     own["machine"] = "machine.h bridge.h"
+                    own["compose"] = "machine.h"
                     own["io"] = "io.h node.h cq.h op.h"
                     own["sim"] = "sim.h"
                     own["supervise"] = "supervisor.h"

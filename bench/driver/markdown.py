@@ -54,6 +54,10 @@ SELECTION: Tuple[Tuple[str, int, str], ...] = (
     ("idle_cpu", 2, "processor time while all wait, ms a second (2)"),
     ("machine_step", 1, "one step of a machine, ns"),
     ("machine_ask", 1, "a machine's request and its reply, ns"),
+    ("machine_ask_attached", 1, "the same on an executor"),
+    ("machine_parallel", 1, "one step of a machine of 20,000 on an executor, ns"),
+    ("machine_parallel", 2, "the same (2)"),
+    ("ledger", 2, "transfers of the ledger example, million a second (2)"),
     ("machine_memory", 1, "an idle machine, bytes"),
 )
 
@@ -149,7 +153,7 @@ def targets(entries: List[dict]) -> str:
         if target is None or bound is None:
             cells += ["", ""]
         else:
-            wanted = target.words or (f"{target.ratio:.2f}" if target.ratio else amount(target.most))
+            wanted = target.words or (f"{target.ratio:.2f}" if target.ratio else amount(target.most or target.least))
             cells += [wanted, verdict(entry, bound)]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)

@@ -11,20 +11,21 @@ from typing import Dict, Optional, Tuple
 class Target:
     ratio: float = 0  # to the best peer
     most: float = 0  # in the row's unit
+    least: float = 0  # likewise
     above_limit: float = 0  # in the row's unit, more than the limit that was measured beside it
     further: str = ""  # ratio to this further line of ours
     words: str = ""
 
     def bound(self, entry: dict) -> Optional[float]:
         """In the row's unit; None where what it is measured by is missing."""
-        if self.most:
-            return self.most
+        if self.most or self.least:
+            return self.most or self.least
         if self.above_limit:
             limits = [peer["median"] for name, peer in entry["peers"].items() if name.startswith("raw ")]
             return limits[0] + self.above_limit if limits else None
         if self.further:
-            ten = entry["ours"].get("further", {}).get(self.further)
-            return ten * self.ratio if ten else None
+            beside = entry["ours"].get("further", {}).get(self.further)
+            return beside * self.ratio if beside else None
         if entry["best_peer"] is None:
             return None
         best = entry["peers"][entry["best_peer"]]["median"]
@@ -62,6 +63,10 @@ TARGETS: Dict[Tuple[str, int], Target] = {
     ("hogs", 2): Target(most=2, words="two quanta, 2 ms"),
     ("machine_step", 1): Target(0.94),
     ("machine_ask", 1): Target(0.97),
+    ("machine_ask_attached", 1): Target(most=200),
+    ("machine_parallel", 1): Target(most=80),
+    ("machine_parallel", 2): Target(1 / 1.7, further="one", words="`one` / 1.7"),
+    ("ledger", 2): Target(least=1),
     ("machine_memory", 1): Target(most=160),
     ("descriptor_lookup", 1): Target(1.2, further="ten", words="1.2 times `ten`"),
     ("pending_lookup", 1): Target(1.2, further="ten", words="1.2 times `ten`"),

@@ -62,6 +62,11 @@ struct MachineApi {
         uint64_t request(uint64_t src, uint64_t dst, uint64_t kind, uint64_t payload) {
             return __mc_machine_runtime_request_u64(rt_, src, dst, kind, payload, 0);
         }
+        // To the executors that there are: else to the main thread's own, in single-processor mode.
+        void attach() { bench::require(mc_machine_attach_u64(rt_, 0) == MC_OK, "mc_machine_attach"); }
+        void run() {
+            bench::require(mc_machine_run_until_idle_u64(rt_, MC_FOREVER) == MC_OK, "mc_machine_run_until_idle");
+        }
         bool step() { return __mc_machine_runtime_step_u64(rt_) == MC_STEP_DID_WORK; }
 
     private:
@@ -109,6 +114,58 @@ inline double descriptor_lookup(uint64_t iterations) {
     bench::further("ten", MachineRows::lookup(iterations, 10, 1));
     return MachineRows::lookup(iterations, 100, 100);
 }
+
+// --- attached ------------------------------------------------------------------------------------------------------
+
+inline double parallel_on_all(uint64_t iterations) {
+    MachineApi::Runtime runtime;
+    return MachineRows::parallel(runtime, iterations);
+}
+
+// On several, what it takes on one stands beside it; measured first, since the main thread has its own executor until
+// there are others.
+inline double machine_parallel(uint64_t iterations, uint64_t executors) {
+    const double one = parallel_on_all(iterations);
+    if (executors == 1)
+        return one;
+    bench::further("one", one);
+    Executors runtime(executors);
+    return parallel_on_all(iterations);
+}
+
+// As machine_ask, by an executor. Nanoseconds a request and its reply.
+struct AttachedAsker {
+    uint64_t server;
+    uint64_t left;
+    uint64_t sum;
+};
+
+inline mc_dispatch_result_t ask_while_left(void *ctx, uint32_t, uint64_t, const mc_machine_envelope_t *env,
+                                           mc_machine_dispatch_txn_t *, uint64_t *) {
+    AttachedAsker &asker = *static_cast<AttachedAsker *>(ctx);
+    asker.sum += env->payload0;
+    if (asker.left != 0)
+        bench::require(MachineApi::emit_request(asker.server, MachineRows::kAsk, asker.left--, MachineRows::kSite) != 0,
+                       "emit_request");
+    return MC_DISPATCH_OK;
+}
+
+inline double machine_ask_attached(uint64_t iterations) {
+    MachineApi::Runtime runtime;
+    const uint64_t asker_id = runtime.spawn(MachineRows::kMailbox), server = runtime.spawn(MachineRows::kMailbox);
+    AttachedAsker asker{server, 0, 0};
+    runtime.bind(asker_id, ask_while_left, &asker);
+    runtime.bind(server, MachineRows::answer, nullptr);
+    runtime.attach();
+    return bench::time_per_operation(iterations, [&](uint64_t n) {
+        asker.left = n;
+        asker.sum = 0;
+        runtime.send(asker_id, MachineRows::kPing, 0);
+        runtime.run();
+        bench::require(asker.sum == n * (n + 1) / 2 + n, "the sum of the answers");
+    });
+}
+
 inline double machine_memory(uint64_t count) { MachineRows::memory(count); }
 
 } // namespace ours

@@ -57,6 +57,11 @@ struct PlainApi {
             return pm_request(rt_, static_cast<uint32_t>(src), static_cast<uint32_t>(dst), kind, payload, 0);
         }
         bool step() { return pm_step(rt_); }
+        void attach() {}
+        void run() {
+            while (step()) {
+            }
+        }
 
     private:
         pm_runtime *rt_ = pm_new();
@@ -78,10 +83,16 @@ double descriptor_lookup(uint64_t iterations) {
     return Rows::lookup(iterations, 100, 100);
 }
 
+double machine_parallel(uint64_t iterations) {
+    PlainApi::Runtime runtime;
+    return Rows::parallel(runtime, iterations);
+}
+
 double machine_memory(uint64_t count) { Rows::memory(count); }
 
 constexpr bench::Row kRows[] = {{"machine_step", machine_step},
                                 {"machine_ask", machine_ask},
+                                {"machine_parallel", machine_parallel},
                                 {"descriptor_lookup", descriptor_lookup},
                                 {"machine_memory", machine_memory}};
 

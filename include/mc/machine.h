@@ -225,7 +225,9 @@ MC_MACHINE_DECLARE_(void, init, (mc_machine_runtime_t * rt));
 
 /* Ends a runtime: all machines, mail, pending requests and states, with no hook called. The memory is the caller's again. May
  * be repeated. Inside a handler of the same runtime, the runtime ends when the handler returns; it is unknown at once.
- * Blocks: never. Threads: owner. Calls back: drop functions, on the caller's stack. */
+ * Attached, it waits for the handlers that run, which may call hooks still; but where the caller may not wait, such as in a handler,
+ * the runtime ends after the last of them. Tokens expire, who asks, polls or sends with patience gets MC_E_SHUTDOWN.
+ * Blocks: never; attached: fiber | thread. Threads: owner. Calls back: drop functions, on the caller's stack. */
 MC_MACHINE_DECLARE_(void, drop, (mc_machine_runtime_t * rt));
 
 /* Hooks; NULL for none. One ctx for all three.
@@ -346,6 +348,7 @@ MC_MACHINE_DECLARE_(uint64_t, pending_request_site, (const mc_machine_runtime_t 
  *   Timeouts     by steps count all machines' dispatches, and end a request some steps late at most.
  *   Pending ids  are given to executors in blocks, so they are not in the order of the requests.
  *   Callers      who sends from outside sends at once, whatever handlers run.
+ *   Allocation   __mc_alloc and __mc_free may be called with machines locked: a program's own must not call a function of this header.
  *
  * A program must not drop or detach a runtime while another of its threads may call a function with it. */
 
@@ -355,7 +358,8 @@ enum {
     MC_MACHINE_ON_FULL_RETRY =
         1 /* nothing happens; the same envelope is dispatched again when there is room. So a handler may
                                    * run several times for one envelope. Rejected all the same: what could never fit, and what
-                                   * would wait for a machine that waits, in the end, for this one. */
+                                   * would wait for a machine that waits, in the end, for this one. Until it is done with, the
+                                   * envelope counts in its mailbox. */
 };
 
 /* What becomes of a dispatch that replies to a request which has ended. */
@@ -399,9 +403,18 @@ MC_API int32_t mc_machine_detach(mc_machine_runtime_t *rt) MC_NOEXCEPT;
  * Blocks: fiber | thread. Threads: any; not attached: owner. Calls back: not attached: as a step. */
 MC_API int32_t mc_machine_run_until_idle(mc_machine_runtime_t *rt, int64_t deadline_ns) MC_NOEXCEPT;
 
+/* Sends to a machine of an attached runtime, as mc_machine_runtime_enqueue, but waits while its mailbox is full: first come, first
+ * served, machines that wait for room (RETRY) among them. What is not sent in the end is a dead letter.
+ * MC_E_STALE: no such runtime. MC_E_NOTSUP: it is not attached. MC_E_NOENT, MC_E_CLOSED: dst is unknown, does not take mail.
+ * MC_E_TIMEDOUT, MC_E_CANCELED, MC_E_DEADLOCK, MC_E_SHUTDOWN, MC_E_CONTEXT: the wait's end.
+ * Blocks: fiber | thread. Threads: any. Calls back: as enqueue. */
+MC_API int32_t mc_machine_send_until(mc_machine_runtime_t *rt, mc_machine_id_t dst, uint64_t kind, uint64_t payload0,
+                                     uint64_t payload1, int64_t deadline_ns) MC_NOEXCEPT;
+
 /* Sends a request from outside all machines, to an attached runtime, and waits for its reply, which is written to *reply (may be
- * NULL). A box in the reply is the caller's from then on, to be freed with __mc_free (unless reply is NULL: then it is dropped);
- * one in the request is the runtime's, whatever the call returns, and is dropped at the latest when the reply has come.
+ * NULL). A box in the reply is the caller's from then on, to be freed with __mc_free (unless reply is NULL: then it is dropped): so
+ * a handler that replies with a box must not send that elsewhere, too, or its transaction is rejected. One in the request is the
+ * runtime's, whatever the call returns but for MC_E_STALE and MC_E_NOTSUP, and is dropped at the latest when the reply has come.
  * MC_E_STALE: no such runtime. MC_E_NOTSUP: it is not attached. MC_E_NOENT, MC_E_CLOSED, MC_E_FULL: dst is unknown, does not take
  * mail, has no room (it is a dead letter then). MC_E_NOMEM. MC_E_CONTEXT: the caller may not wait; nothing was sent.
  * MC_E_TIMEDOUT: no reply by the deadline, or within the runtime's request timeout. MC_E_CANCELED, MC_E_DEADLOCK, MC_E_SHUTDOWN: the
@@ -427,16 +440,22 @@ typedef struct mc_machine_polled {
     mc_machine_envelope_t envelope;
 } mc_machine_polled;
 
-/* The machine is polled from now on, until it is bound otherwise. MC_E_STALE: no such runtime. MC_E_NOENT: no such machine.
+/* The machine is polled from now on, until it is bound otherwise; with `alone` not 0 only by mc_machine_poll_one, for a microthread that
+ * serves this machine and no other: one that passes its envelopes on into a channel, say. MC_E_STALE: no such runtime.
+ * MC_E_NOENT: no such machine.
  * Blocks: never. Threads: any; not attached: owner. Calls back: no. */
-MC_API int32_t mc_machine_bind_poll(mc_machine_runtime_t *rt, mc_machine_id_t machine_id) MC_NOEXCEPT;
+MC_API int32_t mc_machine_bind_poll(mc_machine_runtime_t *rt, mc_machine_id_t machine_id, uint32_t alone) MC_NOEXCEPT;
 
 /* The first envelope of the polled machine that has waited longest; waits until there is one. *out is written on success only.
  * MC_E_STALE: no such runtime. MC_E_INVAL: NULL, or room for none. MC_E_NOTSUP: it is not attached. MC_E_SHUTDOWN: it has been
  * dropped. MC_E_NOMEM. MC_E_TIMEDOUT (MC_NOW: there is none), MC_E_CANCELED, MC_E_DEADLOCK, MC_E_CONTEXT: the wait's end.
  * Blocks: fiber | thread. Threads: any. Calls back: no. */
 MC_API int32_t mc_machine_poll(mc_machine_runtime_t *rt, int64_t deadline_ns, mc_machine_polled *out) MC_NOEXCEPT;
-/* The same for up to `most` at once: waits for the first, then takes what is there. *count says how many. */
+/* The same for a machine that is polled alone. MC_E_INVAL: machine_id 0. A machine that has stopped, or is bound otherwise, is waited
+ * for. */
+MC_API int32_t mc_machine_poll_one(mc_machine_runtime_t *rt, mc_machine_id_t machine_id, int64_t deadline_ns,
+                                   mc_machine_polled *out) MC_NOEXCEPT;
+/* As mc_machine_poll for up to `most` at once: waits for the first, then takes what is there. *count says how many. */
 MC_API int32_t mc_machine_poll_batch(mc_machine_runtime_t *rt, int64_t deadline_ns, mc_machine_polled *out,
                                      uint32_t most, uint32_t *count) MC_NOEXCEPT;
 
@@ -477,7 +496,11 @@ MC_API int32_t mc_machine_set_request_timeout_u64(uint64_t rt, int64_t timeout_n
 MC_API int32_t mc_machine_attach_u64(uint64_t rt, mc_runtime_t runtime) MC_NOEXCEPT;
 MC_API int32_t mc_machine_detach_u64(uint64_t rt) MC_NOEXCEPT;
 MC_API int32_t mc_machine_run_until_idle_u64(uint64_t rt, int64_t deadline_ns) MC_NOEXCEPT;
-MC_API int32_t mc_machine_bind_poll_u64(uint64_t rt, uint64_t machine) MC_NOEXCEPT;
+MC_API int32_t mc_machine_send_until_u64(uint64_t rt, uint64_t dst, uint64_t kind, uint64_t payload0, uint64_t payload1,
+                                         int64_t deadline_ns) MC_NOEXCEPT;
+MC_API int32_t mc_machine_bind_poll_u64(uint64_t rt, uint64_t machine, uint32_t alone) MC_NOEXCEPT;
+MC_API int32_t mc_machine_poll_one_u64(uint64_t rt, uint64_t machine, int64_t deadline_ns,
+                                       mc_machine_polled *out) MC_NOEXCEPT;
 MC_API int32_t mc_machine_poll_u64(uint64_t rt, int64_t deadline_ns, mc_machine_polled *out) MC_NOEXCEPT;
 MC_API int32_t mc_machine_poll_batch_u64(uint64_t rt, int64_t deadline_ns, mc_machine_polled *out, uint32_t most,
                                          uint32_t *count) MC_NOEXCEPT;

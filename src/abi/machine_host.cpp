@@ -50,6 +50,25 @@ int32_t step_until_idle(uint64_t word, int64_t deadline_ns) noexcept {
 
 } // namespace
 
+namespace {
+
+// act(host): of a runtime that is attached.
+template <class Act> int32_t with_host(uint64_t word, Act act) noexcept {
+    const Runtime runtime = mc::machine::find_runtime(word);
+    if (!runtime)
+        return MC_E_STALE;
+    if (!runtime.is_attached())
+        return MC_E_NOTSUP;
+    MachineHost &host = host_of(runtime);
+    if (host.pin(word) == nullptr)
+        return MC_E_STALE;
+    const int32_t status = act(host);
+    host.unpin();
+    return status;
+}
+
+} // namespace
+
 int32_t mc_machine_set_on_full_u64(uint64_t rt, uint32_t what) noexcept {
     if (what > MC_MACHINE_ON_FULL_RETRY)
         return MC_E_INVAL;
@@ -65,10 +84,13 @@ int32_t mc_machine_set_on_late_reply_u64(uint64_t rt, uint32_t what) noexcept {
 int32_t mc_machine_set_request_timeout_u64(uint64_t rt, int64_t timeout_ns) noexcept {
     if (timeout_ns < 0)
         return MC_E_INVAL;
-    return mc::abi::with_machines(rt, int32_t{MC_E_STALE}, [=](auto &engine) {
-        engine.timeout_ns.store(timeout_ns, mc::sync::relaxed); // each look takes the one that it finds
+    const int32_t status = with_host(rt, [=](MachineHost &host) {
+        host.set_request_timeout(timeout_ns);
         return MC_OK;
     });
+    if (status != MC_E_NOTSUP)
+        return status;
+    return choose(rt, [=](auto &engine) { engine.timeout_ns.store(timeout_ns, mc::sync::relaxed); });
 }
 
 int32_t mc_machine_attach_u64(uint64_t rt, mc_runtime_t runtime) noexcept {
@@ -126,30 +148,40 @@ int32_t mc_machine_ask_u64(uint64_t rt, uint64_t dst, uint64_t kind, uint64_t pa
     });
 }
 
-// --- polling ---
-
-namespace {
-
-// act(host): of a runtime that is attached.
-template <class Act> int32_t with_host(uint64_t word, Act act) noexcept {
-    const Runtime runtime = mc::machine::find_runtime(word);
+int32_t mc_machine_send_until_u64(uint64_t rt, uint64_t dst, uint64_t kind, uint64_t payload0, uint64_t payload1,
+                                  int64_t deadline_ns) noexcept {
+    const Runtime runtime = mc::machine::find_runtime(rt);
     if (!runtime)
         return MC_E_STALE;
     if (!runtime.is_attached())
         return MC_E_NOTSUP;
-    MachineHost &host = host_of(runtime);
-    if (host.pin(word) == nullptr)
-        return MC_E_STALE;
-    const int32_t status = act(host);
-    host.unpin();
-    return status;
+    return mc::abi::with_waiting_thread(deadline_ns, [&](mc::sched::ThreadContext &thread) -> int32_t {
+        MachineHost &host = host_of(runtime);
+        MachineHost::Engine *engine = host.pin(rt);
+        if (engine == nullptr)
+            return MC_E_STALE;
+        const int32_t status = host.send(thread, *engine, mc::abi::machine_id(dst),
+                                         mc::machine::plain_envelope(0, kind, payload0, payload1), deadline_ns);
+        host.unpin();
+        return status;
+    });
 }
 
-} // namespace
+// --- polling ---
 
-int32_t mc_machine_bind_poll_u64(uint64_t rt, uint64_t machine) noexcept {
+int32_t mc_machine_bind_poll_u64(uint64_t rt, uint64_t machine, uint32_t alone) noexcept {
     return mc::abi::with_machines(rt, int32_t{MC_E_STALE}, [=](auto &engine) {
-        return engine.bind_poll(mc::abi::machine_id(machine)) ? MC_OK : MC_E_NOENT;
+        return engine.bind_poll(mc::abi::machine_id(machine), alone != 0) ? MC_OK : MC_E_NOENT;
+    });
+}
+
+int32_t mc_machine_poll_one_u64(uint64_t rt, uint64_t machine, int64_t deadline_ns, mc_machine_polled *out) noexcept {
+    const uint32_t id = mc::abi::machine_id(machine);
+    if (out == nullptr || id == 0)
+        return MC_E_INVAL;
+    uint32_t count = 0;
+    return mc::abi::with_waiting_thread(deadline_ns, [&](mc::sched::ThreadContext &thread) {
+        return with_host(rt, [&](MachineHost &host) { return host.poll(thread, id, deadline_ns, out, 1, &count); });
     });
 }
 
@@ -158,7 +190,7 @@ int32_t mc_machine_poll_batch_u64(uint64_t rt, int64_t deadline_ns, mc_machine_p
     if (out == nullptr || count == nullptr || most == 0)
         return MC_E_INVAL;
     return mc::abi::with_waiting_thread(deadline_ns, [&](mc::sched::ThreadContext &thread) {
-        return with_host(rt, [&](MachineHost &host) { return host.poll(thread, deadline_ns, out, most, count); });
+        return with_host(rt, [&](MachineHost &host) { return host.poll(thread, 0, deadline_ns, out, most, count); });
     });
 }
 
@@ -224,8 +256,16 @@ int32_t mc_machine_ask(mc_machine_runtime_t *rt, mc_machine_id_t dst, uint64_t k
                        uint64_t payload1, int64_t deadline_ns, mc_machine_envelope_t *reply) noexcept {
     return mc_machine_ask_u64(word_of(rt), dst, kind, payload0, payload1, deadline_ns, reply);
 }
-int32_t mc_machine_bind_poll(mc_machine_runtime_t *rt, mc_machine_id_t machine_id) noexcept {
-    return mc_machine_bind_poll_u64(word_of(rt), machine_id);
+int32_t mc_machine_send_until(mc_machine_runtime_t *rt, mc_machine_id_t dst, uint64_t kind, uint64_t payload0,
+                              uint64_t payload1, int64_t deadline_ns) noexcept {
+    return mc_machine_send_until_u64(word_of(rt), dst, kind, payload0, payload1, deadline_ns);
+}
+int32_t mc_machine_bind_poll(mc_machine_runtime_t *rt, mc_machine_id_t machine_id, uint32_t alone) noexcept {
+    return mc_machine_bind_poll_u64(word_of(rt), machine_id, alone);
+}
+int32_t mc_machine_poll_one(mc_machine_runtime_t *rt, mc_machine_id_t machine_id, int64_t deadline_ns,
+                            mc_machine_polled *out) noexcept {
+    return mc_machine_poll_one_u64(word_of(rt), machine_id, deadline_ns, out);
 }
 int32_t mc_machine_poll(mc_machine_runtime_t *rt, int64_t deadline_ns, mc_machine_polled *out) noexcept {
     return mc_machine_poll_u64(word_of(rt), deadline_ns, out);

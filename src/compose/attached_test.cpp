@@ -418,6 +418,36 @@ Test(OnFull, retry_waits_for_room) {
     });
 }
 
+// Goal: who waits for room keeps its envelope, also when its own mailbox has grown for what it sends to itself.
+Test(OnFull, retry_keeps_the_envelope) {
+    on_each([](World &world) {
+        cr_assert_eq(mc_machine_set_on_full(&world.rt, MC_MACHINE_ON_FULL_RETRY), MC_OK);
+        const uint32_t sink = world.machine(take, 1, false);
+        std::vector<uint64_t> seen;
+        const uint32_t id = world.machine(
+            [&](Call call) {
+                seen.push_back(call.env.payload0);
+                if (call.env.payload0 != 50)
+                    return MC_DISPATCH_OK;
+                (void)__mc_machine_emit_send(call.id, 1, 100, 0);
+                (void)__mc_machine_emit_send(call.id, 1, 101, 0);
+                (void)__mc_machine_emit_send(sink, 1, 0, 0);
+                return MC_DISPATCH_OK;
+            },
+            64, false);
+        for (uint64_t i = 50; i < 58; ++i) // as many as a mailbox has room for at first
+            (void)world.send(id, 1, i);
+        (void)world.send(sink, 1);
+        world.attach();
+        cr_assert_eq(mc_machine_runtime_start(&world.rt, id), 1);
+        world.idle();
+        cr_assert_eq(mc_machine_runtime_mailbox_len(&world.rt, id), 8);
+        cr_assert_eq(mc_machine_runtime_start(&world.rt, sink), 1);
+        world.idle();
+        cr_assert(seen == std::vector<uint64_t>({50, 50, 51, 52, 53, 54, 55, 56, 57, 100, 101}));
+    });
+}
+
 // Goal: what can never fit, and what would wait in a circle, is rejected.
 Test(OnFull, retry_does_not_wait_for_ever) {
     on_each([](World &world) {
@@ -673,6 +703,7 @@ Test(Ask, ends_otherwise, .timeout = 60) {
         world.idle();
         cr_assert_eq(mc_machine_runtime_pending_len(&world.rt), 0);
         cr_assert_eq(world.ended(MC_PENDING_CLEANUP_TIMEOUT), 2);
+        cr_assert_eq(mc_machine_set_request_timeout(&world.rt, 0), MC_OK);
         cr_assert_eq(world.ask(id, 1, 1, &reply), MC_OK);
     });
 }

@@ -61,6 +61,15 @@ void MachineHost::Shard::append(Machine *from, Machine *to, uint32_t count) noex
     length += count;
 }
 
+// Linked through `next`, the last to null.
+void MachineHost::Shard::append_all(Machine *chain) noexcept {
+    uint32_t count = 1;
+    Machine *to = chain;
+    for (; to->next != nullptr; to = to->next)
+        ++count;
+    append(chain, to, count);
+}
+
 MachineHost::Machine *MachineHost::Shard::take() noexcept {
     Machine *machine = first;
     if (machine != nullptr) {
@@ -103,30 +112,48 @@ MachineHost::Shard *MachineHost::shard_of_caller() noexcept {
 }
 
 void MachineHost::ready(Machine *first) noexcept {
-    uint32_t count = 1;
-    Machine *last = first;
-    for (; last->next != nullptr; last = last->next)
-        ++count;
     Shard &shard = *shard_of_caller();
     shard.lock.lock();
-    shard.append(first, last, count);
+    shard.append_all(first);
     const uint32_t length = shard.length;
-    const bool served = std::exchange(shard.served, true);
+    const bool begins = begin_serving(shard);
     shard.lock.unlock();
-    if (!served) [[unlikely]]
+    if (begins) [[unlikely]]
         serve(shard);
-    else if (length >= help_at_.load(sync::relaxed) && idle_shards_.load(sync::relaxed) != 0) [[unlikely]]
+    else if (needs_help(length)) [[unlikely]]
         (void)look_for_help(shard);
+}
+
+// A shard that is so long.
+bool MachineHost::needs_help(uint32_t length) const noexcept {
+    return length >= help_at_.load(sync::relaxed) && idle_shards_.load(sync::relaxed) != 0;
+}
+
+// Under its lock, with the bit that says so. True: the caller calls serve when it has given that back.
+bool MachineHost::begin_serving(Shard &shard) noexcept {
+    if (shard.served) [[likely]]
+        return false;
+    shard.served = true;
+    (void)idle_shards_.fetch_and(~(uint64_t{1} << (&shard - shards_)), sync::relaxed);
+    return true;
+}
+
+// Likewise. False: there is something in it.
+bool MachineHost::end_serving(Shard &shard) noexcept {
+    if (shard.length != 0 && !is_closed())
+        return false;
+    shard.served = false;
+    (void)idle_shards_.fetch_or(uint64_t{1} << (&shard - shards_), sync::relaxed);
+    return true;
 }
 
 // The shard has just been marked as served, by the caller, who has a pin. Its pump has one from now on.
 void MachineHost::serve(Shard &shard) noexcept {
     (void)uses_.fetch_add(1, sync::relaxed); // the caller's pin keeps it from ending
-    (void)idle_shards_.fetch_and(~(uint64_t{1} << (&shard - shards_)), sync::relaxed);
     one_more();
     sched::queue_step(*pool_, shard.step);
     if (count_ > 1 && watch_.set.load(sync::relaxed) == 0)
-        set_alarm(watch_, now_ns() + watch_period_ns);
+        set_alarm(watch_, later(now_ns(), watch_period_ns));
 }
 
 // Another shard's pump comes to help. False: all are at work.
@@ -138,11 +165,11 @@ bool MachineHost::look_for_help(const Shard &busy) noexcept {
     if (&helper == &busy)
         return false;
     helper.lock.lock();
-    const bool served = std::exchange(helper.served, true);
+    const bool begins = begin_serving(helper);
     helper.lock.unlock();
-    if (!served)
+    if (begins)
         serve(helper);
-    return !served;
+    return begins;
 }
 
 void MachineHost::one_more() noexcept {
@@ -159,6 +186,7 @@ void MachineHost::one_less() noexcept {
     sched::WaitList::Taken taken;
     {
         const base::SpinGuard guard(idle_lock_);
+        MC_INVARIANT(busy_ != 0, 0);
         if (--busy_ == 0)
             while (sched::Waiting *waiting = idle_waiters_.take_first(MC_OK))
                 taken.push_back(waiting);
@@ -185,38 +213,46 @@ void MachineHost::pump(void *shard) noexcept {
 void MachineHost::serve_turn(Shard &shard) noexcept {
     const uint32_t most = simulated_ ? 1 : most_dispatches_a_turn;
     void **const slot = &sched::current()->running->emits_to;
-    for (uint32_t i = 0; i < most; ++i)
-        if (is_closed() || !dispatch_next(shard, slot)) {
-            shard.lock.lock();
-            const bool go_on = shard.length != 0 && !is_closed();
-            if (!go_on)
-                shard.served = false;
-            shard.lock.unlock();
-            if (go_on)
-                continue;
-            (void)idle_shards_.fetch_or(uint64_t{1} << (&shard - shards_), sync::relaxed);
-            one_less();
-            return unpin();
+    Machine *made = nullptr; // ready by the last dispatch, and in no shard yet
+    for (uint32_t i = 0; i < most; ++i) {
+        Machine *machine = next(shard, std::exchange(made, nullptr));
+        if (machine != nullptr) {
+            (void)engine_->run(*shard.dispatch, machine, slot);
+            made = std::exchange(shard.dispatch->ready, nullptr);
+            continue;
         }
+        shard.lock.lock();
+        const bool ends = end_serving(shard);
+        shard.lock.unlock();
+        if (!ends)
+            continue;
+        one_less();
+        return unpin();
+    }
+    if (made != nullptr) {
+        const base::SpinGuard guard(shard.lock);
+        shard.append_all(made);
+    }
     sched::queue_step(*pool_, shard.step);
 }
 
-// False: there was nothing.
-bool MachineHost::dispatch_next(Shard &shard, void **slot) noexcept {
-    Machine *machine = next(shard);
-    if (machine == nullptr)
-        return false;
-    (void)engine_->run(*shard.dispatch, machine, slot);
-    return true;
-}
-
-MachineHost::Machine *MachineHost::next(Shard &shard) noexcept {
+// made: put into the shard before that; or null. Null: there is nothing, or it is closed.
+MachineHost::Machine *MachineHost::next(Shard &shard, Machine *made) noexcept {
+    Machine *machine = nullptr;
+    uint32_t length = 0;
     {
         const base::SpinGuard guard(shard.lock);
-        Machine *machine =
-            !simulated_ || shard.length < 2 ? shard.take() : shard.take_at(sched::simulator()->pick(shard.length));
-        if (machine != nullptr)
-            return machine;
+        if (made != nullptr)
+            shard.append_all(made);
+        if (is_closed())
+            return nullptr;
+        length = shard.length;
+        machine = !simulated_ || length < 2 ? shard.take() : shard.take_at(sched::simulator()->pick(length));
+    }
+    if (machine != nullptr) {
+        if (made != nullptr && needs_help(length)) [[unlikely]]
+            (void)look_for_help(shard);
+        return machine;
     }
     if (count_ == 1 || !steal_for(shard))
         return nullptr;
@@ -255,6 +291,31 @@ bool MachineHost::steal_for(Shard &shard) noexcept {
 
 // --- polling -------------------------------------------------------------------------------------------------------------
 
+void MachineHost::PollList::append(Machine *machine) noexcept {
+    machine->next = nullptr;
+    (first == nullptr ? first : last->next) = machine;
+    last = machine;
+}
+
+bool MachineHost::PollList::remove(const Machine *machine) noexcept {
+    Machine *before = nullptr;
+    for (Machine *at = first; at != nullptr; before = at, at = at->next)
+        if (at == machine) {
+            (before == nullptr ? first : before->next) = at->next;
+            if (last == at)
+                last = before;
+            return true;
+        }
+    return false;
+}
+
+MachineHost::Machine *MachineHost::PollList::take() noexcept {
+    Machine *machine = first;
+    if (machine != nullptr)
+        first = machine->next;
+    return machine;
+}
+
 void MachineHost::polled(Machine *first) noexcept {
     while (first != nullptr) {
         Machine *machine = first;
@@ -264,17 +325,20 @@ void MachineHost::polled(Machine *first) noexcept {
     }
 }
 
-// It is counted as busy; and not any more, when nobody polls from now on: then it only waits for the end.
+// It is counted as busy; and not any more, when nobody polls from now on: then it only waits for the end. A machine that is polled alone
+// is for who polls that very one.
 void MachineHost::put_back_polled(Machine *machine) noexcept {
     sched::WaitList::Taken taken;
-    machine->next = nullptr;
     bool ended = false;
     {
+        const base::SpinGuard bound(machine->lock);
+        const bool alone = machine->binding == machine::Binding::poll_alone;
+        const uint32_t id = machine->id;
         const base::SpinGuard guard(polled_lock_);
-        (first_polled_ == nullptr ? first_polled_ : last_polled_->next) = machine;
-        last_polled_ = machine;
+        (alone ? polled_alone_ : polled_).append(machine);
         ended = polling_ended_;
-        if (sched::Waiting *waiting = pollers_.take_first(MC_OK))
+        if (sched::Waiting *waiting =
+                pollers_.take_first_if(MC_OK, [=](const sched::Waiting &w) { return w.asks == (alone ? id : 0); }))
             taken.push_back(waiting);
     }
     sched::WaitList::wake_all(taken);
@@ -282,18 +346,41 @@ void MachineHost::put_back_polled(Machine *machine) noexcept {
         one_less();
 }
 
-MachineHost::Machine *MachineHost::take_polled() noexcept {
+bool MachineHost::stop_polled(Machine *machine) noexcept {
+    {
+        const base::SpinGuard guard(polled_lock_);
+        if (polling_ended_ || (!polled_.remove(machine) && !polled_alone_.remove(machine)))
+            return false;
+    }
+    one_less();
+    return true;
+}
+
+// Under the lock: the machine that is to be polled next; null: none. Its id is written under its own lock, too, but not while it is
+// in the list and lives.
+MachineHost::Machine *MachineHost::find_polled(uint32_t id) noexcept {
+    if (id == 0)
+        return polled_.first;
+    Machine *machine = engine_->table().find(id);
+    for (Machine *at = polled_alone_.first; at != nullptr; at = at->next)
+        if (at == machine)
+            return at;
+    return nullptr;
+}
+
+MachineHost::Machine *MachineHost::take_polled(uint32_t id) noexcept {
     const base::SpinGuard guard(polled_lock_);
-    Machine *machine = first_polled_;
+    Machine *machine = polling_ended_ ? nullptr : find_polled(id);
     if (machine != nullptr)
-        first_polled_ = machine->next;
+        (void)(id == 0 ? polled_ : polled_alone_).remove(machine);
     return machine;
 }
 
 // True: look again.
-bool MachineHost::wait_for_polled(sched::ThreadContext &thread, int64_t deadline_ns, int32_t *status) noexcept {
+bool MachineHost::wait_for_polled(sched::ThreadContext &thread, uint32_t id, int64_t deadline_ns,
+                                  int32_t *status) noexcept {
     polled_lock_.lock();
-    if (first_polled_ != nullptr && !polling_ended_) {
+    if (!polling_ended_ && find_polled(id) != nullptr) {
         polled_lock_.unlock();
         return true;
     }
@@ -303,10 +390,10 @@ bool MachineHost::wait_for_polled(sched::ThreadContext &thread, int64_t deadline
         return false;
     }
     sched::Waiting waiting;
+    waiting.asks = id;
     sched::Parking parking(nullptr, deadline_ns, nullptr);
     parking.waits_for = sched::WaitsFor(sched::WaitKind::receive, this);
-    const sched::WakeReason reason =
-        pollers_.wait(thread, polled_lock_, waiting, sched::WaitList::At::back, parking);
+    const sched::WakeReason reason = pollers_.wait(thread, polled_lock_, waiting, sched::WaitList::At::back, parking);
     if (reason == sched::WakeReason::ready)
         return true;
     polled_lock_.unlock();
@@ -321,8 +408,9 @@ void MachineHost::end_polling() noexcept {
     {
         const base::SpinGuard guard(polled_lock_);
         polling_ended_ = true;
-        for (const Machine *machine = first_polled_; machine != nullptr; machine = machine->next)
-            ++waiting_machines;
+        for (const PollList *list : {&polled_, &polled_alone_})
+            for (const Machine *machine = list->first; machine != nullptr; machine = machine->next)
+                ++waiting_machines;
         while (sched::Waiting *waiting = pollers_.take_first(MC_OK))
             taken.push_back(waiting);
     }
@@ -332,8 +420,8 @@ void MachineHost::end_polling() noexcept {
     (void)expire_tokens(INT64_MAX);
 }
 
-int32_t MachineHost::poll(sched::ThreadContext &thread, int64_t deadline_ns, mc_machine_polled *out, uint32_t most,
-                          uint32_t *count) noexcept {
+int32_t MachineHost::poll(sched::ThreadContext &thread, uint32_t id, int64_t deadline_ns, mc_machine_polled *out,
+                          uint32_t most, uint32_t *count) noexcept {
     uint32_t taken = 0;
     int32_t status = MC_OK;
     sched::ThreadContext *here = &thread;
@@ -343,10 +431,10 @@ int32_t MachineHost::poll(sched::ThreadContext &thread, int64_t deadline_ns, mc_
             status = MC_E_NOMEM;
             break;
         }
-        Machine *machine = take_polled();
+        Machine *machine = take_polled(id);
         if (machine == nullptr) {
             Token::give_back(token);
-            if (taken != 0 || !wait_for_polled(*here, deadline_ns, &status))
+            if (taken != 0 || !wait_for_polled(*here, id, deadline_ns, &status))
                 break;
             here = &sched::here_now(); // another thread's, perhaps
             continue;
@@ -368,22 +456,21 @@ int32_t MachineHost::poll(sched::ThreadContext &thread, int64_t deadline_ns, mc_
 void MachineHost::set_token_timeout(int64_t timeout_ns) noexcept {
     token_timeout_ns_.store(timeout_ns, sync::relaxed); // each look takes the one that it finds
     if (timeout_ns != 0)
-        set_alarm(expiry_, later(now_ns(), timeout_ns)); // for tokens that are open already
+        set_anew(expiry_);
 }
 
 // Those that are old enough; INT64_MAX: all. When the next one will be; INT64_MAX: none. One that is being used is looked at again
 // soon.
 int64_t MachineHost::expire_tokens(int64_t now) noexcept {
     constexpr int64_t soon_ns = MC_MS;
-    const int64_t timeout_ns = token_timeout_ns_.load(sync::relaxed);
     int64_t next_ns = INT64_MAX;
     for (;;) {
         Token *expired = nullptr;
         {
             const base::SpinGuard guard(tokens_lock_);
+            const int64_t timeout_ns = token_timeout_ns_.load(sync::relaxed);
             for (Token *token = tokens_.front(); token != nullptr && expired == nullptr; token = tokens_.after(token)) {
-                const int64_t due_ns =
-                    timeout_ns == 0 ? INT64_MAX : later(token->opened_ns(), timeout_ns);
+                const int64_t due_ns = timeout_ns == 0 ? INT64_MAX : later(token->opened_ns(), timeout_ns);
                 if (now < due_ns && now != INT64_MAX) { // the oldest is first
                     next_ns = std::min(next_ns, due_ns);
                     break;
@@ -400,17 +487,24 @@ int64_t MachineHost::expire_tokens(int64_t now) noexcept {
     }
 }
 
+int64_t MachineHost::next_expiry_ns() noexcept {
+    const base::SpinGuard guard(tokens_lock_);
+    const int64_t timeout_ns = token_timeout_ns_.load(sync::relaxed);
+    const Token *oldest = tokens_.front();
+    return timeout_ns == 0 || oldest == nullptr ? INT64_MAX : later(oldest->opened_ns(), timeout_ns);
+}
+
 // As look_at_clock, with tokens, and tokens_lock_.
 void MachineHost::look_at_tokens(void *host) noexcept {
     auto &self = *static_cast<MachineHost *>(host);
-    int64_t next = self.expire_tokens(self.is_closed() ? INT64_MAX : self.now_ns());
+    int64_t next = self.is_closed() ? INT64_MAX : self.expire_tokens(self.now_ns());
     if (next == INT64_MAX) {
         self.expiry_.set.store(0, sync::release); // likewise
-        next = self.expire_tokens(self.is_closed() ? INT64_MAX : self.now_ns());
+        next = self.is_closed() ? INT64_MAX : self.next_expiry_ns();
         if (next == INT64_MAX || self.expiry_.set.exchange(1, sync::acq_rel) != 0)
             return self.unpin();
     }
-    self.arm(self.expiry_, next);
+    self.arm_again(self.expiry_, next);
 }
 
 // --- time and waking -------------------------------------------------------------------------------------------------------
@@ -422,6 +516,11 @@ void MachineHost::wake(const machine::Waker &waker) noexcept {
 int64_t MachineHost::now_ns() const noexcept {
     const sched::ThreadContext *thread = sched::current();
     return thread != nullptr && thread->executor != nullptr ? thread->executor->driver().now() : sync::now_ns();
+}
+
+int64_t MachineHost::about_now_ns() const noexcept {
+    const sched::ThreadContext *thread = sched::current();
+    return thread != nullptr && thread->executor != nullptr ? thread->executor->clock_ns() : sync::now_ns();
 }
 
 const sched::Timer::Action MachineHost::alarm_action_ = {no_ticket, fire};
@@ -439,6 +538,11 @@ void MachineHost::set_alarm(Alarm &alarm, int64_t deadline_ns) noexcept {
     if (alarm.set.exchange(1, sync::acq_rel) != 0)
         return;
     (void)uses_.fetch_add(1, sync::relaxed); // the alarm's pin
+    arm_again(alarm, deadline_ns);
+}
+
+// By who has the alarm's pin; the last that it does.
+void MachineHost::arm_again(Alarm &alarm, int64_t deadline_ns) noexcept {
     arm(alarm, deadline_ns);
     // acq_rel, as close: either we find it closed, or who closes finds the alarm armed.
     if ((uses_.fetch_add(0, sync::acq_rel) & closed) != 0)
@@ -447,8 +551,9 @@ void MachineHost::set_alarm(Alarm &alarm, int64_t deadline_ns) noexcept {
 
 void MachineHost::arm(Alarm &alarm, int64_t deadline_ns) noexcept {
     alarm.deadline_ns = deadline_ns;
-    // Always in one heap: somebody may be about to cancel it meanwhile.
-    (simulated_ ? *sched::current()->executor : pool_->first()).arm(alarm);
+    // Always in one heap: somebody may be about to cancel it meanwhile. In simulation there is one executor.
+    const sched::ThreadContext *thread = simulated_ ? sched::current() : nullptr;
+    (thread != nullptr && thread->executor != nullptr ? *thread->executor : pool_->first()).arm(alarm);
 }
 
 void MachineHost::cancel(Alarm &alarm) noexcept {
@@ -469,24 +574,46 @@ void MachineHost::fire(sched::Timer &timer, uint64_t, int64_t) noexcept {
     sched::queue_step(*alarm.host->pool_, alarm.step);
 }
 
+// It was set for later, perhaps.
+void MachineHost::set_anew(Alarm &alarm) noexcept {
+    cancel(alarm);
+    set_alarm(alarm, now_ns());
+}
+
+// Those that a detachment which came to nothing has cancelled.
+void MachineHost::restore_alarms() noexcept {
+    if (engine_->timeout_ns.load(sync::relaxed) != 0)
+        set_alarm(clock_, now_ns());
+    if (token_timeout_ns_.load(sync::relaxed) != 0)
+        set_alarm(expiry_, now_ns());
+    if (count_ > 1 && busy())
+        set_alarm(watch_, now_ns());
+}
+
+void MachineHost::set_request_timeout(int64_t timeout_ns) noexcept {
+    engine_->timeout_ns.store(timeout_ns, sync::relaxed); // each look takes the one that it finds
+    if (timeout_ns != 0)
+        set_anew(clock_);
+}
+
 void MachineHost::watch_timeouts() noexcept {
     if (clock_.set.load(sync::relaxed) == 0)
-        set_alarm(clock_, now_ns() + engine_->timeout_ns.load(sync::relaxed));
+        set_alarm(clock_, later(now_ns(), engine_->timeout_ns.load(sync::relaxed)));
 }
 
 // A request that is made while nothing is set sets the alarm itself: it looks after it has been put into its part, under the
-// part's lock, and we look into the parts, likewise, after we have said that nothing is set.
+// part's lock, and we look into the parts, likewise, after we have said that nothing is set. Nobody is called from then on, since
+// the step may be queued once more.
 void MachineHost::look_at_clock(void *host) noexcept {
     auto &self = *static_cast<MachineHost *>(host);
     int64_t next = self.is_closed() ? INT64_MAX : self.engine_->expire_by_clock(self.now_ns());
     if (next == INT64_MAX) {
         self.clock_.set.store(0, sync::release); // likewise
-        if (!self.is_closed())
-            next = self.engine_->expire_by_clock(self.now_ns());
+        next = self.is_closed() ? INT64_MAX : self.engine_->next_timeout_ns();
         if (next == INT64_MAX || self.clock_.set.exchange(1, sync::acq_rel) != 0)
             return self.unpin();
     }
-    self.arm(self.clock_, next);
+    self.arm_again(self.clock_, next);
 }
 
 // As above, with who serves a shard, and idle_lock_.
@@ -500,12 +627,12 @@ void MachineHost::look_at_shards(void *host) noexcept {
         if (waits && !self.look_for_help(shard))
             break;
     }
-    if (!self.busy()) {
+    if (self.is_closed() || !self.busy()) {
         self.watch_.set.store(0, sync::release); // likewise
-        if (!self.busy() || self.watch_.set.exchange(1, sync::acq_rel) != 0)
+        if (self.is_closed() || !self.busy() || self.watch_.set.exchange(1, sync::acq_rel) != 0)
             return self.unpin();
     }
-    self.arm(self.watch_, self.now_ns() + watch_period_ns);
+    self.arm_again(self.watch_, later(self.now_ns(), watch_period_ns));
 }
 
 // --- attaching -------------------------------------------------------------------------------------------------------------
@@ -579,11 +706,12 @@ int32_t MachineHost::begin(uint64_t word, sched::Pool &pool, machine::Engine<mac
         polling_ended_ = false;
     }
     idle_shards_.store(count_ == 64 ? UINT64_MAX : (uint64_t{1} << count_) - 1, sync::relaxed);
+    open(word, engine);
     {
-        const base::SpinGuard guard(idle_lock_);
+        const base::SpinGuard guard(idle_lock_); // not before: a late caller of another runtime's would end this one
+        MC_INVARIANT(busy_ == 0, busy_);
         live_ = true;
     }
-    open(word, engine);
     (void)machine::replace_runtime(word, machine::Runtime(&from), machine::Runtime(static_cast<machine::Host *>(this)));
     if (Engine *pinned = pin(word); pinned != nullptr) {
         pinned->wake_polled();
@@ -596,17 +724,22 @@ int32_t MachineHost::begin(uint64_t word, sched::Pool &pool, machine::Engine<mac
 int32_t MachineHost::detach(uint64_t word) noexcept {
     bool alone = close_alone();
     for (uint32_t tries = 0; !alone && tries < most_tries; ++tries) { // a pump that is leaving, or a call that is short
-        if (busy())
+        if (busy()) {
+            restore_alarms();
             return MC_E_BUSY;
+        }
         cancel_alarms();
         let_others_run();
         alone = close_alone();
     }
-    if (!alone)
+    if (!alone) {
+        restore_alarms();
         return MC_E_BUSY;
+    }
     auto *engine = machine::Engine<machine::Seq>::take_over(*engine_, nullptr);
     if (engine == nullptr) {
         reopen();
+        restore_alarms();
         return MC_E_NOMEM;
     }
     {
@@ -627,16 +760,20 @@ int32_t MachineHost::detach(uint64_t word) noexcept {
 void MachineHost::drop() noexcept {
     (void)uses_.fetch_add(1, sync::acq_rel); // ours
     close();
+    engine_->be_quiet();
     engine_->end_askers();
     end_polling();
+    engine_->release_all_short();
     cancel_alarms();
     int32_t status = MC_OK;
     sched::ThreadContext *thread = sched::attach(&status);
     if (thread != nullptr && sched::may_block(*thread) == MC_OK) {
-        (void)wait_until_idle(*thread, MC_FOREVER);
+        (void)wait_until_idle(*thread, MC_FOREVER, false);
         // Those who are on their way out: then it ends here, and not a moment later with the last of them.
-        for (uint32_t tries = 0; tries < most_tries && !is_last_out(); ++tries)
+        for (uint32_t tries = 0; tries < most_tries && !is_last_out(); ++tries) {
+            cancel_alarms();
             let_others_run();
+        }
     }
     unpin();
 }
@@ -650,8 +787,9 @@ void MachineHost::unused() noexcept {
     for (uint32_t i = 0; i < count_; ++i)
         while (Machine *machine = shards_[i].take())
             Engine::forget(machine);
-    while (Machine *machine = take_polled())
-        Engine::forget(machine);
+    for (PollList *list : {&polled_, &polled_alone_})
+        while (Machine *machine = list->take())
+            Engine::forget(machine);
     Engine::end(engine_);
     release_shards();
     host_slab().release(this);
@@ -661,7 +799,8 @@ void drop_attached(machine::Host &host) noexcept { static_cast<MachineHost &>(ho
 
 // --- waiting ---------------------------------------------------------------------------------------------------------------
 
-int32_t MachineHost::wait_until_idle(sched::ThreadContext &thread, int64_t deadline_ns) noexcept {
+int32_t MachineHost::wait_until_idle(sched::ThreadContext &thread, int64_t deadline_ns,
+                                     bool may_be_cancelled) noexcept {
     idle_lock_.lock();
     if (busy_ == 0) {
         idle_lock_.unlock();
@@ -674,6 +813,7 @@ int32_t MachineHost::wait_until_idle(sched::ThreadContext &thread, int64_t deadl
     sched::Waiting waiting;
     sched::Parking parking(nullptr, deadline_ns, nullptr);
     parking.waits_for = sched::WaitsFor(sched::WaitKind::quiescence, this);
+    parking.may_be_cancelled = may_be_cancelled;
     const sched::WakeReason reason =
         idle_waiters_.wait(thread, idle_lock_, waiting, sched::WaitList::At::back, parking);
     if (reason == sched::WakeReason::ready)
@@ -699,16 +839,75 @@ struct AskParking : sched::Parking {
     }
 };
 
+struct GuestParking : sched::Parking {
+    GuestParking(machine::Guest &of, int64_t deadline) noexcept : Parking(commit_guest, deadline, nullptr), guest(&of) {
+        one_lock = true;
+        waits_for = sched::WaitsFor(sched::WaitKind::send, of.short_of);
+    }
+
+    machine::Guest *guest;
+
+    static void commit_guest(Parking &parking) noexcept {
+        auto &self = static_cast<GuestParking &>(parking);
+        self.guest->waker = {self.task, self.epoch};
+        self.guest->lock.unlock(); // nothing of the waiter's frame is touched from here on
+    }
+};
+
 } // namespace
+
+int32_t MachineHost::send(sched::ThreadContext &thread, Engine &engine, uint32_t dst,
+                          const mc_machine_envelope_t &envelope, int64_t deadline_ns) noexcept {
+    machine::Guest guest;
+    sched::ThreadContext *here = &thread;
+    for (;;) {
+        const mc_mailbox_enqueue_result_t result = engine.enqueue_or_wait(dst, envelope, guest);
+        if (result == MC_MAILBOX_ENQUEUE_OK)
+            return MC_OK;
+        int32_t status = status_of(result);
+        if (result == MC_MAILBOX_ENQUEUE_FULL) {
+            guest.lock.lock();
+            if (guest.short_of == 0) { // there is room; or no memory, which may be there again
+                guest.lock.unlock();
+                if (const int32_t refused = is_closed() ? MC_E_SHUTDOWN : sched::refuse_to_wait(*here, deadline_ns);
+                    refused == MC_OK) {
+                    let_others_run();
+                    here = &sched::here_now();
+                    continue;
+                } else {
+                    status = refused;
+                }
+            } else {
+                status = is_closed() ? MC_E_SHUTDOWN : sched::refuse_to_begin(*here, deadline_ns, nullptr);
+                sched::WakeReason reason = sched::WakeReason::none;
+                if (status != MC_OK) {
+                    guest.lock.unlock();
+                } else {
+                    GuestParking parking(guest, deadline_ns);
+                    reason = sched::park(*here, parking);
+                    here = &sched::here_now(); // another thread's, perhaps
+                    if (reason == sched::WakeReason::ready)
+                        continue;
+                    status = sched::status_of(reason);
+                }
+                if (!engine.leave_list(dst, guest))
+                    continue; // its turn has come all the same
+            }
+        }
+        engine.lose(dst, result, envelope);
+        return status;
+    }
+}
 
 int32_t MachineHost::ask(sched::ThreadContext &thread, Engine &engine, uint32_t dst,
                          const mc_machine_envelope_t &request, int64_t deadline_ns,
                          mc_machine_envelope_t *answer) noexcept {
-    if (const int32_t refused = sched::refuse_to_begin(thread, deadline_ns, nullptr); refused != MC_OK)
-        return refused;
-    machine::Asker *asker = machine::asker_slab().acquire();
-    if (asker == nullptr)
-        return MC_E_NOMEM;
+    int32_t refused = sched::refuse_to_begin(thread, deadline_ns, nullptr);
+    machine::Asker *asker = refused != MC_OK ? nullptr : machine::asker_slab().acquire();
+    if (asker == nullptr) {
+        engine.refuse(request.payload0, request.payload1);
+        return refused != MC_OK ? refused : MC_E_NOMEM;
+    }
     int32_t status = status_of(engine.ask(dst, request, *asker));
     bool waits = status == MC_OK;
     sched::ThreadContext *here = &thread;
@@ -724,7 +923,7 @@ int32_t MachineHost::ask(sched::ThreadContext &thread, Engine &engine, uint32_t 
                 status = is_closed() ? MC_E_SHUTDOWN : MC_E_TIMEDOUT;
             break;
         }
-        // Who closes ends what is asked by then; what was not, finds it closed: both look into the request's part.
+        // Who closes it looks for askers after that, with this lock: it has found us, or we find it closed.
         status = is_closed() ? MC_E_SHUTDOWN : sched::refuse_to_wait(*here, deadline_ns);
         sched::WakeReason reason = sched::WakeReason::none;
         if (status != MC_OK) {

@@ -3,7 +3,8 @@
 //
 // A shard is a queue of machines that are ready, and its pump; there is one for each executor. Who makes machines ready puts
 // them into a shard (a pump into its own), under the shard's lock; when the shard is not served, it is from then on, and the
-// pump is queued. A pump that finds its shard empty takes half of another one's; when there is nothing anywhere, its shard is
+// pump is queued. A pump puts in what its dispatch has made ready with the lock that it takes for the next, if no user is called
+// before that. A pump that finds its shard empty takes half of another one's; when there is nothing anywhere, its shard is
 // not served any more, which it decides under the shard's lock: so nothing is ever in a shard that is not served. When a
 // shard becomes long, another one's pump is queued to help; one that has found nothing to do asks for more the next time. And once
 // a millisecond, while pumps run, somebody looks whether machines wait while a pump could help: behind a handler that takes
@@ -53,26 +54,34 @@ public:
     void drop() noexcept;
 
     // By who has a pin. Until no machine is ready and no handler runs. MC_OK or a status of the wait.
-    int32_t wait_until_idle(sched::ThreadContext &thread, int64_t deadline_ns) noexcept;
+    int32_t wait_until_idle(sched::ThreadContext &thread, int64_t deadline_ns, bool may_be_cancelled = true) noexcept;
     // Sends a request and waits for the answer. MC_OK; MC_E_NOENT, MC_E_CLOSED, MC_E_FULL as for a send; a status of the wait;
     // MC_E_SHUTDOWN: the runtime was dropped.
     int32_t ask(sched::ThreadContext &thread, Engine &engine, uint32_t dst, const mc_machine_envelope_t &request,
                 int64_t deadline_ns, mc_machine_envelope_t *answer) noexcept;
 
+    // Waits for room in the mailbox. As ask.
+    int32_t send(sched::ThreadContext &thread, Engine &engine, uint32_t dst, const mc_machine_envelope_t &envelope,
+                 int64_t deadline_ns) noexcept;
+
     // --- polling; by who has a pin
 
-    // Up to `most` tokens, of machines that are polled and have mail: waits for the first. MC_OK and how many; a status of the
+    // Up to `most` tokens, of machines that are polled and have mail (id 0), or of the one: waits for the first. MC_OK and how many; a status of the
     // wait; MC_E_SHUTDOWN: the runtime was dropped; MC_E_NOMEM.
-    int32_t poll(sched::ThreadContext &thread, int64_t deadline_ns, mc_machine_polled *out, uint32_t most,
+    int32_t poll(sched::ThreadContext &thread, uint32_t id, int64_t deadline_ns, mc_machine_polled *out, uint32_t most,
                  uint32_t *count) noexcept;
+    // 0: requests do not time out by the clock.
+    void set_request_timeout(int64_t timeout_ns) noexcept;
     // 0: tokens do not expire.
     void set_token_timeout(int64_t timeout_ns) noexcept;
 
     // --- machine::Host
     void ready(Machine *first) noexcept override;
     void polled(Machine *first) noexcept override;
+    bool stop_polled(Machine *machine) noexcept override;
     void wake(const machine::Waker &waker) noexcept override;
     int64_t now_ns() const noexcept override;
+    int64_t about_now_ns() const noexcept override;
     uint64_t ready_length() const noexcept override;
     void watch_timeouts() noexcept override;
 
@@ -93,6 +102,7 @@ private:
         Engine::Dispatch *dispatch = nullptr;
 
         void append(Machine *from, Machine *to, uint32_t count) noexcept;
+        void append_all(Machine *chain) noexcept;
         Machine *take() noexcept;
         Machine *take_at(uint32_t position) noexcept;
     };
@@ -109,12 +119,14 @@ private:
     void unused() noexcept override;
 
     Shard *shard_of_caller() noexcept;
+    bool begin_serving(Shard &shard) noexcept;
+    bool end_serving(Shard &shard) noexcept;
     void serve(Shard &shard) noexcept;
     bool look_for_help(const Shard &busy) noexcept;
     static void pump(void *shard) noexcept;
     void serve_turn(Shard &shard) noexcept;
-    bool dispatch_next(Shard &shard, void **slot) noexcept;
-    Machine *next(Shard &shard) noexcept;
+    Machine *next(Shard &shard, Machine *made) noexcept;
+    bool needs_help(uint32_t length) const noexcept;
     bool steal_for(Shard &shard) noexcept;
     void one_more() noexcept;
     void one_less() noexcept;
@@ -129,12 +141,28 @@ private:
     static void look_at_clock(void *host) noexcept;
     static void look_at_shards(void *host) noexcept;
     static void look_at_tokens(void *host) noexcept;
+    void arm_again(Alarm &alarm, int64_t deadline_ns) noexcept;
+    void set_anew(Alarm &alarm) noexcept;
     void cancel_alarms() noexcept;
+    void restore_alarms() noexcept;
+    int64_t next_expiry_ns() noexcept;
     bool busy() noexcept;
 
-    Machine *take_polled() noexcept;
+    // Machines that wait to be polled; whose turn it is depends on who asks.
+    struct PollList {
+        Machine *first = nullptr;
+        Machine *last = nullptr;
+
+        void append(Machine *machine) noexcept;
+        bool remove(const Machine *machine) noexcept;
+        Machine *take() noexcept;
+    };
+    PollList &poll_list(uint32_t id) noexcept { return id == 0 ? polled_ : polled_alone_; }
+    static Machine *with_id(const PollList &list, uint32_t id) noexcept;
+    Machine *find_polled(uint32_t id) noexcept;
+    Machine *take_polled(uint32_t id) noexcept;
     void put_back_polled(Machine *machine) noexcept;
-    bool wait_for_polled(sched::ThreadContext &thread, int64_t deadline_ns, int32_t *status) noexcept;
+    bool wait_for_polled(sched::ThreadContext &thread, uint32_t id, int64_t deadline_ns, int32_t *status) noexcept;
     void end_polling() noexcept;
     int64_t expire_tokens(int64_t now_ns) noexcept;
 
@@ -150,16 +178,16 @@ private:
     sync::atomic<uint64_t> idle_shards_{0}; // a hint: those that are not served, one bit each
     sync::atomic<uint32_t> help_at_{2};     // a hint: how long a shard must be before another pump helps
 
-    Alarm expiry_; // for tokens
+    Alarm expiry_;                              // for tokens
     sync::atomic<int64_t> token_timeout_ns_{0}; // any thread; 0: never
 
-    base::Spinlock polled_lock_;      // innermost, but for what parking takes
-    Machine *first_polled_ = nullptr; // guarded by polled_lock_
-    Machine *last_polled_ = nullptr;  // likewise
-    bool polling_ended_ = false;      // likewise
-    sched::WaitList pollers_;         // likewise
-    base::Spinlock tokens_lock_;      // innermost
-    base::List<Token> tokens_;        // that are open, the oldest first; guarded by tokens_lock_
+    base::Spinlock polled_lock_; // innermost, but for what parking takes
+    PollList polled_;            // guarded by polled_lock_
+    PollList polled_alone_;      // likewise
+    bool polling_ended_ = false; // likewise
+    sched::WaitList pollers_;    // likewise
+    base::Spinlock tokens_lock_; // innermost
+    base::List<Token> tokens_;   // that are open, the oldest first; guarded by tokens_lock_
 
     base::Spinlock idle_lock_; // innermost, but for what parking takes
     uint64_t busy_ = 0; // shards that are served, and polled machines that have mail or a token; guarded by idle_lock_

@@ -32,9 +32,10 @@ void Token::open(MachineHost &host, machine::Machine *machine, mc_machine_polled
     machine_ = machine;
     txn_ = {};
     subscriptions_.clear();
-    opened_ns_ = host.now_ns();
+    const int64_t opened_ns = opened_ns_ = host.now_ns();
     (void)host.uses_.fetch_add(1, sync::relaxed); // the caller's pin keeps it from ending
-    out->token = base::issue_handle(this, base::HandleKind::txn);
+    const uint64_t handle = base::issue_handle(this, base::HandleKind::txn);
+    out->token = handle;
     out->state = dispatch_->state;
     out->machine = dispatch_->machine;
     out->reserved = 0;
@@ -43,26 +44,27 @@ void Token::open(MachineHost &host, machine::Machine *machine, mc_machine_polled
         const base::SpinGuard guard(host.tokens_lock_);
         host.tokens_.push_back(this);
     }
-    state_.store(State::open, sync::release); // release: pairs with the acquires of use and try_end
+    // release: pairs with change. From here on it is anybody's who has the handle.
+    word_.store(make_word(base::handle_generation(handle), State::open), sync::release);
     if (const int64_t timeout_ns = host.token_timeout_ns_.load(sync::relaxed); timeout_ns != 0)
-        host.set_alarm(host.expiry_, later(opened_ns_, timeout_ns));
+        host.set_alarm(host.expiry_, later(opened_ns, timeout_ns));
     // It is in the list: who has closed the host before that does not find it there, but is found.
-    if (host.is_closed() && try_end())
-        (void)finish(MC_DISPATCH_FAULT, MC_FAULT_CODE_TOKEN_EXPIRED);
+    if (host.is_closed())
+        expire(handle);
 }
 
-// act(token, effects), with the token to itself.
+// act(token, effects), with the token to itself. When its host has been closed meanwhile, whoever did that has not found it, since it
+// was busy.
 template <class Act> int32_t Token::use(uint64_t handle, Act act) noexcept {
     Token *token = base::resolve_handle(token_slab(), base::HandleKind::txn, handle);
-    if (token == nullptr)
+    const uint32_t of = base::handle_generation(handle);
+    if (token == nullptr || !token->change(of, State::open, State::busy))
         return MC_E_STALE;
-    State open = State::open;
-    if (!token->state_.compare_exchange_strong(open, State::busy, sync::acquire, sync::relaxed))
-        return MC_E_STALE;
-    int32_t status = MC_E_STALE;
-    if (token->generation.load(sync::relaxed) == base::handle_generation(handle)) // else it is another one by now
-        status = act(*token, *token->dispatch_);
-    token->state_.store(State::open, sync::release);
+    const int32_t status = act(*token, *token->dispatch_);
+    const MachineHost &host = *token->host_; // type-stable
+    (void)token->change(of, State::busy, State::open);
+    if (host.is_closed()) [[unlikely]]
+        expire(handle);
     return status;
 }
 
@@ -119,12 +121,13 @@ int32_t Token::set_state(uint64_t handle, uint64_t state) noexcept {
 // The token behind the handle, ended by the caller; null: it has ended, or another thread is using it.
 Token *Token::end(uint64_t handle) noexcept {
     Token *token = base::resolve_handle(token_slab(), base::HandleKind::txn, handle);
-    State open = State::open;
-    if (token == nullptr || !token->state_.compare_exchange_strong(open, State::busy, sync::acquire, sync::relaxed))
-        return nullptr;
-    const bool same = token->generation.load(sync::relaxed) == base::handle_generation(handle);
-    token->state_.store(same ? State::ended : State::open, sync::release);
-    return same ? token : nullptr;
+    return token != nullptr && token->change(base::handle_generation(handle), State::open, State::ended) ? token
+                                                                                                         : nullptr;
+}
+
+void Token::expire(uint64_t handle) noexcept {
+    if (Token *token = end(handle); token != nullptr)
+        (void)token->finish(MC_DISPATCH_FAULT, MC_FAULT_CODE_TOKEN_EXPIRED);
 }
 
 int32_t Token::commit(uint64_t handle) noexcept {

@@ -4,7 +4,7 @@
 //   busy   -> open
 //   open   -> ended     by whoever commits, aborts, or finds it too old: one compare-exchange, so exactly one does
 //
-// Behind a handle, whose generation is looked at again once the token is busy; type-stable. It has a pin of its host's, and the
+// Behind a handle, whose generation is part of the word; type-stable. It has a pin of its host's, and the
 // machine is as one whose handler runs.
 #pragma once
 
@@ -47,22 +47,28 @@ public:
     // Its envelope is in the dispatch. The caller has a pin; the token has one from then on.
     void open(MachineHost &host, machine::Machine *machine, mc_machine_polled *out) noexcept;
     int64_t opened_ns() const noexcept { return opened_ns_; }
-    // Whoever gets true finishes it.
-    bool try_end() noexcept {
-        State open = State::open;
-        // acq_rel: what was staged is there; who comes later finds it ended.
-        return state_.compare_exchange_strong(open, State::ended, sync::acq_rel, sync::relaxed);
-    }
+    // By the host, while it is in its list: whoever gets true finishes it.
+    bool try_end() noexcept { return change(generation.load(sync::relaxed), State::open, State::ended); }
     // MC_OK, or what became of it instead.
     int32_t finish(mc_dispatch_result_t result, uint64_t code) noexcept;
 
 private:
-    enum class State : uint32_t { ended, open, busy };
+    enum class State : uint64_t { ended, open, busy };
+
+    static uint64_t make_word(uint32_t generation, State state) noexcept {
+        return uint64_t{generation} << 2 | static_cast<uint64_t>(state);
+    }
+    bool change(uint32_t of, State from, State to) noexcept {
+        uint64_t word = make_word(of, from);
+        // acq_rel: what was staged is there; who comes later finds it as it is left.
+        return word_.compare_exchange_strong(word, make_word(of, to), sync::acq_rel, sync::relaxed);
+    }
 
     template <class Act> static int32_t use(uint64_t handle, Act act) noexcept;
     static Token *end(uint64_t handle) noexcept;
+    static void expire(uint64_t handle) noexcept;
 
-    sync::atomic<State> state_{State::ended}; // any thread
+    sync::atomic<uint64_t> word_{0}; // any thread: generation, state
 
     // who has it busy, or has ended it
     MachineHost *host_ = nullptr;

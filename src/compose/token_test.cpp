@@ -8,7 +8,7 @@ namespace {
 
 uint32_t polled_machine(World &world, uint32_t cap = 8) {
     const uint32_t id = world.machine([](Call) { return MC_DISPATCH_FAULT; }, cap); // never called
-    cr_assert_eq(mc_machine_bind_poll(&world.rt, id), MC_OK);
+    cr_assert_eq(mc_machine_bind_poll(&world.rt, id, 0), MC_OK);
     return id;
 }
 
@@ -81,8 +81,8 @@ Test(Token, refuses) {
     uint32_t count = 0;
     cr_assert_eq(mc_machine_poll(&world.rt, MC_NOW, &polled), MC_E_NOTSUP);
     cr_assert_eq(mc_machine_poll_u64(12345, MC_NOW, &polled), MC_E_STALE);
-    cr_assert_eq(mc_machine_bind_poll(&world.rt, 9), MC_E_NOENT);
-    cr_assert_eq(mc_machine_bind_poll_u64(12345, 9), MC_E_STALE);
+    cr_assert_eq(mc_machine_bind_poll(&world.rt, 9, 0), MC_E_NOENT);
+    cr_assert_eq(mc_machine_bind_poll_u64(12345, 9, 0), MC_E_STALE);
     world.attach();
     cr_assert_eq(mc_machine_poll(&world.rt, MC_NOW, nullptr), MC_E_INVAL);
     cr_assert_eq(mc_machine_poll_batch(&world.rt, MC_NOW, &polled, 0, &count), MC_E_INVAL);
@@ -176,7 +176,7 @@ Test(Token, drivers_change) {
     cr_assert_eq(mc_machine_poll(&world.rt, MC_NOW, &polled), MC_E_TIMEDOUT);
     world.idle();
     cr_assert_eq(mc_machine_runtime_mailbox_len(&world.rt, id), 0);
-    cr_assert_eq(mc_machine_bind_poll(&world.rt, id), MC_OK);
+    cr_assert_eq(mc_machine_bind_poll(&world.rt, id, 0), MC_OK);
     (void)world.send(id, 3);
     polled = poll(world);
     cr_assert_eq(polled.envelope.kind, 3);
@@ -207,8 +207,7 @@ Test(Token, many_pollers, .timeout = 120) {
                 mc_machine_polled polled[8];
                 uint32_t count = 0;
                 while (get(done) != machines * messages) {
-                    const int32_t status =
-                        mc_machine_poll_batch(&world.rt, mc_after(5 * MC_MS), polled, most, &count);
+                    const int32_t status = mc_machine_poll_batch(&world.rt, mc_after(5 * MC_MS), polled, most, &count);
                     if (status == MC_E_TIMEDOUT)
                         continue;
                     cr_assert_eq(status, MC_OK);

@@ -3,6 +3,9 @@
 // An asker belongs to one call at a time, its task's. That makes the request, waits until the state says that it is over, and
 // takes the answer, or withdraws. Who answers does so under the asker's lock, and wakes the task afterwards, by what it has
 // copied; a wake that comes late finds another epoch.
+//
+// A box in an answer is the asker's from then on, and nobody of ours counts it any more. So nobody else may hold it: a
+// transaction that replies with a box which it mentions elsewhere, too, is rejected.
 #pragma once
 
 #include "base/guarded.hpp"
@@ -67,6 +70,42 @@ mc_mailbox_enqueue_result_t Engine<Sync>::ask(uint32_t dst, const Envelope &give
     }
 }
 
+// The words are that box's.
+inline bool is_this_box(uint64_t word0, uint64_t word1, uint64_t box) noexcept {
+    return is_box(word0, word1) && word0 == box;
+}
+
+// With the asker's lock. False: somebody else holds the box that is to be the asker's.
+template <class Sync>
+bool Engine<Sync>::may_answer(const Dispatch &dispatch, const Row &row, uint64_t word0, uint64_t word1) const noexcept {
+    if (!is_box(word0, word1))
+        return true;
+    uint64_t ours = 1 + is_this_box(row.payload0, row.payload1, word0);
+    for (const Envelope *envelope : {&dispatch.envelope, &dispatch.consumed})
+        ours += is_this_box(envelope->payload0, envelope->payload1, word0) +
+                is_this_box(envelope->origin_payload0, envelope->origin_payload1, word0);
+    return boxes_.holders(word0) == ours;
+}
+
+// The same lock: what the dispatch, and the row, have of that box is let go of, and then what the reply has.
+template <class Sync>
+void Engine<Sync>::give_box_away(Dispatch &dispatch, Row &row, uint64_t word0, uint64_t word1) noexcept {
+    if (!is_box(word0, word1))
+        return;
+    auto leave = [&](uint64_t &mine0, uint64_t &mine1) {
+        if (!is_this_box(mine0, mine1, word0))
+            return;
+        mine1 = 0;
+        (void)boxes_.let_go(word0); // not dropped
+    };
+    for (Envelope *envelope : {&dispatch.envelope, &dispatch.consumed}) {
+        leave(envelope->payload0, envelope->payload1);
+        leave(envelope->origin_payload0, envelope->origin_payload1);
+    }
+    leave(row.payload0, row.payload1);
+    (void)boxes_.let_go(word0);
+}
+
 // With the asker's lock; the row is about to be removed. Its request's box is the answer's origin.
 template <class Sync> void Engine<Sync>::give_answer(Row &row, const Envelope &envelope) noexcept {
     row.asker->answer = envelope;
@@ -83,9 +122,15 @@ bool Engine<Sync>::answer(Asker &asker, uint64_t cap, Envelope &envelope, mc_mac
         row = pending_.find_active(cap);
         if (row == nullptr || row->asker != &asker)
             return false;
-        if (is_box(envelope.payload0, envelope.payload1) && !boxes_.hold(envelope.payload0)) {
+        const bool boxed = is_box(envelope.payload0, envelope.payload1);
+        const bool returns = boxed && is_this_box(row->payload0, row->payload1, envelope.payload0);
+        if (boxed && boxes_.holders(envelope.payload0) != returns) { // the handler that runs, say
             row = nullptr;
         } else {
+            if (returns) {
+                (void)boxes_.let_go(row->payload0); // not dropped
+                row->payload1 = 0;
+            }
             envelope.pending_id = cap;
             envelope.origin_request_site_key = row->site;
             envelope.origin_payload0 = row->payload0;
@@ -94,7 +139,7 @@ bool Engine<Sync>::answer(Asker &asker, uint64_t cap, Envelope &envelope, mc_mac
             pending_.remove(row, MC_PENDING_CLEANUP_COMPLETED);
         }
     }
-    if (row == nullptr) { // no memory
+    if (row == nullptr) {
         undeliverable(0, MC_DEAD_LETTER_MAILBOX_FULL, envelope);
         *result = MC_REPLY_FULL;
         return true;
@@ -103,7 +148,7 @@ bool Engine<Sync>::answer(Asker &asker, uint64_t cap, Envelope &envelope, mc_mac
         host_->wake(row->waker);
     const uint64_t site = row->site;
     pending_.recycle(row);
-    if (hooks.pending != nullptr)
+    if (hooked(hooks.pending))
         (void)base::call_guarded("a hook of requests",
                                  [&] { hooks.pending(hooks.context, 0, cap, site, MC_PENDING_CLEANUP_COMPLETED); });
     *result = MC_REPLY_OK;
@@ -125,23 +170,21 @@ template <class Sync> bool Engine<Sync>::withdraw(Asker &asker) noexcept {
     return true;
 }
 
-// By the asker's task, of one that is answered. A box in the answer is the program's from now on; the request's own goes. out: null
-// drops both.
+// By the asker's task, of one that is answered. A box in the answer is the program's; the request's own goes. out: null drops both.
 template <class Sync> void Engine<Sync>::take_answer(Asker &asker, Envelope *out) noexcept {
-    const Envelope answer = asker.answer; // nobody else touches it any more
-    if (out == nullptr)
-        return let_go(answer);
-    *out = answer;
-    const bool boxed = is_box(out->payload0, out->payload1);
-    if (boxed)
-        boxes_.give_away(out->payload0);
-    if (is_box(out->origin_payload0, out->origin_payload1)) {
-        if (boxed && out->origin_payload0 == out->payload0) // it comes back
-            boxes_.forget(out->payload0);
-        else
-            let_go(out->origin_payload0, out->origin_payload1);
-        out->origin_payload0 = out->origin_payload1 = 0;
-    }
+    Envelope answer = asker.answer; // nobody else touches it any more
+    let_go(answer.origin_payload0, answer.origin_payload1);
+    answer.origin_payload0 = answer.origin_payload1 = 0;
+    if (out != nullptr)
+        *out = answer;
+    else if (is_box(answer.payload0, answer.payload1))
+        drop(answer.payload0, answer.payload1);
+}
+
+// Of a request that is not made.
+template <class Sync> void Engine<Sync>::refuse(uint64_t word0, uint64_t word1) noexcept {
+    if (is_box(word0, word1))
+        drop_unheld(word0, word1);
 }
 
 // Everybody who waits for an answer gets none.

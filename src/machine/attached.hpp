@@ -39,9 +39,12 @@ public:
     virtual void ready(Machine *first) noexcept = 0;
     // The same for machines that are polled: each is the host's until it gives it to Engine::begin_polled.
     virtual void polled(Machine *first) noexcept = 0;
+    // A machine that waits to be polled does not any more. False: somebody has just polled it.
+    virtual bool stop_polled(Machine *machine) noexcept = 0;
     virtual void wake(const Waker &waker) noexcept = 0;
     // About now, in steady nanoseconds; cheap.
     virtual int64_t now_ns() const noexcept = 0;
+    virtual int64_t about_now_ns() const noexcept = 0; // cheaper, and late by some dispatches
     virtual uint64_t ready_length() const noexcept = 0;
     // A request that may time out has been made.
     virtual void watch_timeouts() noexcept = 0;

@@ -53,7 +53,7 @@ public:
         Part &part = part_of(box);
         const PartGuard guard(part.lock, parts_.shared());
         if (uint64_t *count = part.counts.find(box); count != nullptr) {
-            *count = (*count & ~given_away) + 1;
+            ++*count;
             return true;
         }
         if (!part.counts.reserve(1))
@@ -68,37 +68,21 @@ public:
         const PartGuard guard(part.lock, parts_.shared());
         uint64_t *count = part.counts.find(box);
         MC_INVARIANT(count != nullptr, box);
-        const uint64_t left = --*count;
-        if ((left & ~given_away) != 0)
+        if (--*count != 0)
             return false;
         part.counts.erase(count);
-        return left == 0;
+        return true;
     }
 
-    // One less, of a box that has been given away.
-    void forget(uint64_t box) noexcept {
-        Part &part = part_of(box);
+    // How many hold it.
+    uint64_t holders(uint64_t box) const noexcept {
+        const Part &part = part_of(box);
         const PartGuard guard(part.lock, parts_.shared());
-        uint64_t *count = part.counts.find(box);
-        MC_INVARIANT(count != nullptr && (*count & given_away) != 0, box);
-        if (--*count == given_away)
-            part.counts.erase(count);
-    }
-
-    // One less, and the box is the program's from now on: who lets go of it last does not drop it. Until it is held anew.
-    void give_away(uint64_t box) noexcept {
-        Part &part = part_of(box);
-        const PartGuard guard(part.lock, parts_.shared());
-        uint64_t *count = part.counts.find(box);
-        MC_INVARIANT(count != nullptr, box);
-        *count = (*count | given_away) - 1;
-        if (*count == given_away)
-            part.counts.erase(count);
+        const uint64_t *count = part.counts.find(box);
+        return count == nullptr ? 0 : *count;
     }
 
 private:
-    static constexpr uint64_t given_away = uint64_t{1} << 63; // beside the count
-
     struct alignas(64) Part {
         mutable base::Spinlock lock;
         WordMap counts;

@@ -241,11 +241,12 @@ template <class Sync> inline bool Engine<Sync>::check_receiver(Dispatch &dispatc
 }
 
 // As check_receiver, for who waits for a reply.
-template <class Sync> inline bool Engine<Sync>::check_owner(Dispatch &dispatch, const Row &row) noexcept {
+template <class Sync>
+inline bool Engine<Sync>::check_owner(Dispatch &dispatch, const Row &row, uint64_t word0, uint64_t word1) noexcept {
     if constexpr (Sync::shared)
         if (row.asker != nullptr) {
             dispatch.receivers.push(nullptr);
-            return true;
+            return may_answer(dispatch, row, word0, word1);
         }
     return check_receiver(dispatch, row.requester);
 }
@@ -286,7 +287,7 @@ template <class Sync> bool Engine<Sync>::check_filled(Dispatch &dispatch, const 
             return false;
     for (const mc_machine_reply_effect_t &effect : effects::replies(txn)) {
         const Row *row = claim(dispatch, effect.reply_cap_id);
-        if (row == nullptr || !check_owner(dispatch, *row)) {
+        if (row == nullptr || !check_owner(dispatch, *row, effect.env.payload0, effect.env.payload1)) {
             if (row == nullptr)
                 dispatch.late =
                     plain_envelope(dispatch.machine, effect.env.kind, effect.env.payload0, effect.env.payload1);
@@ -306,7 +307,7 @@ template <class Sync> bool Engine<Sync>::check_staged(Dispatch &dispatch) noexce
             effect.row = claim(dispatch, effect.key);
             if (effect.row == nullptr)
                 dispatch.late = plain_envelope(dispatch.machine, effect.kind, effect.payload0, effect.payload1);
-            if (effect.row == nullptr || !check_owner(dispatch, *effect.row))
+            if (effect.row == nullptr || !check_owner(dispatch, *effect.row, effect.payload0, effect.payload1))
                 return false;
         } else if (!check_receiver(dispatch, effect.dst)) {
             return false;
@@ -420,9 +421,12 @@ void Engine<Sync>::deliver_request(Row *row, Machine &self, Machine &machine, ui
 }
 
 template <class Sync>
-void Engine<Sync>::deliver_reply(Row *row, uint32_t src, Machine *machine, uint64_t kind, uint64_t payload0,
+void Engine<Sync>::deliver_reply(Dispatch &dispatch, Row *row, Machine *machine, uint64_t kind, uint64_t payload0,
                                  uint64_t payload1, Outcome *outcome) noexcept {
-    Envelope envelope = plain_envelope(src, kind, payload0, payload1);
+    if constexpr (Sync::shared)
+        if (machine == nullptr)
+            give_box_away(dispatch, *row, payload0, payload1);
+    Envelope envelope = plain_envelope(dispatch.machine, kind, payload0, payload1);
     envelope.pending_id = row->id;
     envelope.origin_payload0 = row->payload0;
     envelope.origin_payload1 = row->payload1;
@@ -501,10 +505,10 @@ void Engine<Sync>::apply(Dispatch &dispatch, Machine &self, const Txn &txn, Outc
     });
 
     for (const mc_machine_reply_effect_t &effect : effects::replies(txn))
-        deliver_reply(pending_.find(effect.reply_cap_id), self.id, *receiver++, effect.env.kind, effect.env.payload0,
+        deliver_reply(dispatch, pending_.find(effect.reply_cap_id), *receiver++, effect.env.kind, effect.env.payload0,
                       effect.env.payload1, outcome);
     each_staged(Effect::reply, [&](Staged &effect, Machine *to) {
-        deliver_reply(std::exchange(effect.row, nullptr), self.id, to, effect.kind, effect.payload0, effect.payload1,
+        deliver_reply(dispatch, std::exchange(effect.row, nullptr), to, effect.kind, effect.payload0, effect.payload1,
                       outcome);
     });
 
@@ -530,17 +534,6 @@ void Engine<Sync>::apply_state(const Dispatch &dispatch, Machine &self, const Tx
         self.tag = dispatch.next_tag;
 }
 
-// What apply does for the transaction that most are: nothing but emitted sends, and a state.
-template <class Sync>
-void Engine<Sync>::apply_sends(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept {
-    for (uint32_t i = 0; i < dispatch.staged.size(); ++i) {
-        const Staged &effect = dispatch.staged[i];
-        (void)deliver(*dispatch.receivers[i], plain_envelope(self.id, effect.kind, effect.payload0, effect.payload1),
-                      outcome);
-    }
-    apply_state(dispatch, self, txn, outcome);
-}
-
 // --- all of it -----------------------------------------------------------------------------------------------------------
 
 // Rows that nobody has been told of, but perhaps the handler.
@@ -562,25 +555,117 @@ template <class Sync> void Engine<Sync>::roll_back_rows(Dispatch &dispatch) noex
 template <class Sync>
 bool Engine<Sync>::carry_out(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept {
     const uint64_t next_id = pending_.next_id();
-    const bool only_sends = effects::none(txn) && dispatch.count(Effect::send) == dispatch.staged.size();
     dispatch.refusal = Refusal::other;
-    const bool good = check(dispatch, txn) && (only_sends || allocate(dispatch, txn));
+    const bool good = check(dispatch, txn) && allocate(dispatch, txn);
     if (!good) [[unlikely]] {
         if constexpr (!Sync::shared)
             pending_.mint_from(next_id); // nobody has been told of the ids since
         forget_check(dispatch, txn);
-    } else if (only_sends) {
-        apply_sends(dispatch, self, txn, outcome);
     } else {
         apply(dispatch, self, txn, outcome);
     }
     return good;
 }
 
+// --- one effect -----------------------------------------------------------------------------------------------------------
+//
+// Most transactions are a state, and one send, request or reply that was emitted, or none: then they concern two at most, who are
+// looked up once, and locked and checked without a list of them.
+
+template <class Sync> bool Engine<Sync>::is_one_effect(Dispatch &dispatch, const Txn &txn) noexcept {
+    return effects::none(txn) && dispatch.staged.size() <= 1 && !dispatch.has(Effect::publish);
+}
+
+// 2 to 6, of a transaction that is_one_effect. False: nothing has happened, and the general way finds out why, if it does
+// not carry it out.
+template <class Sync>
+bool Engine<Sync>::commit_one(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept {
+    Staged *const effect = dispatch.staged.size() == 0 ? nullptr : dispatch.staged.begin();
+    const bool replies = effect != nullptr && effect->effect == Effect::reply;
+    uint32_t dst = effect == nullptr ? 0 : effect->dst;
+    Row *row = nullptr; // the reply's
+    if (replies) {
+        if constexpr (Sync::shared) {
+            Pending::Owner owner;
+            if (!pending_.owner_of(effect->key, &owner, nullptr) || owner.asker != nullptr)
+                return false;
+            dst = owner.requester;
+        } else {
+            row = pending_.find_active(effect->key);
+            if (row == nullptr)
+                return false;
+            dst = row->requester;
+        }
+    }
+    Machine *const to = effect == nullptr ? nullptr : table_.find(dst);
+    if (effect != nullptr && to == nullptr)
+        return false;
+    auto receives = [&]() __attribute__((always_inline)) {
+        return to == nullptr || (to->takes_mail() && to->mail.fits(1) && to->mail.reserve(1));
+    };
+    auto perform = [&]() __attribute__((always_inline)) {
+        if (effect != nullptr) {
+            if (replies) {
+                deliver_reply(dispatch, row, to, effect->kind, effect->payload0, effect->payload1, outcome);
+            } else if (effect->effect == Effect::request) {
+                deliver_request(std::exchange(effect->row, nullptr), self, *to, effect->kind, effect->payload0,
+                                effect->payload1, outcome);
+            } else {
+                to->mail.push_plain(self.id, effect->kind, effect->payload0, effect->payload1);
+                wake(outcome->woken, *to);
+            }
+        }
+        apply_state(dispatch, self, txn, outcome);
+    };
+    if constexpr (!Sync::shared) {
+        const bool good = receives();
+        if (good)
+            perform();
+        return good;
+    } else {
+        TwoParties two(dispatch.machine, self, dst, to);
+        if (!two.lock())
+            return false;
+        bool good = self.runs();
+        if (good && replies) {
+            row = pending_.find_active(effect->key);
+            good = row != nullptr && row->asker == nullptr && row->requester == dst;
+        }
+        if (good) {
+            if (on_full == OnFull::retry)
+                self.mail.pop(&dispatch.consumed); // its envelope has stayed there
+            good = receives();
+            if (!good && on_full == OnFull::retry) {
+                self.mail.unpop(dispatch.consumed);
+                dispatch.consumed = {};
+            }
+        }
+        if (good) {
+            settle_state(dispatch, self);
+            perform();
+            settle_state(dispatch, self); // the transaction may have given it back
+            leave_handler(self);
+            wake(outcome->woken, self); // behind the one that it sent to
+            dispatch.short_of_us = take_short(self, self.mail.empty());
+        }
+        two.unlock();
+        return good;
+    }
+}
+
+// --- every one --------------------------------------------------------------------------------------------------------------
+
 // 2 to 6. False: refused, and nothing has changed. Attached: dispatch.refusal says why; when it is full, and is to wait, it waits;
 // what is carried out, or waits, has ended its dispatch.
 template <class Sync>
-bool Engine<Sync>::commit(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept {
+inline bool Engine<Sync>::commit(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept {
+    if (is_one_effect(dispatch, txn) && commit_one(dispatch, self, txn, outcome)) [[likely]]
+        return true;
+    return commit_any(dispatch, self, txn, outcome);
+}
+
+template <class Sync>
+bool Engine<Sync>::commit_any(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept {
     if (!effects::whole(txn)) {
         dispatch.refusal = Refusal::other;
         return false;

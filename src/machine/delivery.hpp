@@ -12,6 +12,21 @@
 
 namespace mc::machine {
 
+namespace delivery {
+
+inline mc_mailbox_enqueue_result_t result_of(mc_dead_letter_reason_t refusal) noexcept {
+    switch (refusal) {
+    case MC_DEAD_LETTER_UNKNOWN_MACHINE:
+        return MC_MAILBOX_ENQUEUE_MACHINE_UNKNOWN;
+    case MC_DEAD_LETTER_MAILBOX_FULL:
+        return MC_MAILBOX_ENQUEUE_FULL;
+    default:
+        return MC_MAILBOX_ENQUEUE_MACHINE_NOT_RUNNING;
+    }
+}
+
+} // namespace delivery
+
 // --- boxes -------------------------------------------------------------------------------------------------------------
 
 // Both words of an envelope that may name boxes. False: no memory, nothing is held that was not.
@@ -45,7 +60,11 @@ template <class Sync> void Engine<Sync>::let_go(uint64_t word0, uint64_t word1) 
         drop(word0, word1);
 }
 
-template <class Sync> void Engine<Sync>::let_go(const Envelope &envelope) noexcept {
+template <class Sync> inline void Engine<Sync>::let_go(const Envelope &envelope) noexcept {
+    if (((envelope.payload1 | envelope.origin_payload1) & MC_PAYLOAD_LAYOUT_OWNED_MASK) != 0) [[unlikely]]
+        let_go_boxes(envelope);
+}
+template <class Sync> void Engine<Sync>::let_go_boxes(const Envelope &envelope) noexcept {
     let_go(envelope.payload0, envelope.payload1);
     let_go(envelope.origin_payload0, envelope.origin_payload1);
 }
@@ -82,7 +101,7 @@ void Engine<Sync>::undeliverable(uint32_t dst, mc_dead_letter_reason_t reason, c
         unheld.outer = unheld_;
         unheld_ = &unheld;
     }
-    if (hooks.dead_letter != nullptr)
+    if (hooked(hooks.dead_letter))
         (void)base::call_guarded("a dead letter hook",
                                  [&] { hooks.dead_letter(hooks.context, dst, reason, &envelope); });
     if (held)
@@ -114,8 +133,7 @@ __attribute__((noinline)) mc_dead_letter_reason_t Engine<Sync>::why_refused(uint
 
 // 0 and the machine, which takes mail; else why not. Attached: with its lock held, if there is such a machine.
 template <class Sync>
-__attribute__((always_inline)) inline mc_dead_letter_reason_t Engine<Sync>::refusal(uint32_t dst,
-                                                                                    Machine **found) const noexcept {
+inline mc_dead_letter_reason_t Engine<Sync>::refusal(uint32_t dst, Machine **found) const noexcept {
     Machine *machine = table_.find(dst);
     if (machine == nullptr || !machine->takes_mail()) [[unlikely]]
         return why_refused(dst, machine);
@@ -124,16 +142,15 @@ __attribute__((always_inline)) inline mc_dead_letter_reason_t Engine<Sync>::refu
 }
 
 // It has got mail, or has begun to run.
-template <class Sync>
-__attribute__((always_inline)) inline void Engine<Sync>::wake(Woken &woken, Machine &machine) noexcept {
+template <class Sync> inline void Engine<Sync>::wake(Woken &woken, Machine &machine) noexcept {
     if (machine.queued || machine.dispatching || !machine.runs() || machine.mail.empty())
         return;
     if constexpr (Sync::shared) {
         if (machine.short_of != 0)
             return;
         machine.queued = true;
-        (machine.binding == Binding::poll ? woken.polled : woken).push(machine);
-    } else if (machine.binding != Binding::poll) [[likely]] {
+        (machine.is_polled() ? woken.polled : woken).push(machine);
+    } else if (!machine.is_polled()) [[likely]] {
         ready_.push(table_, machine);
     }
 }
@@ -185,6 +202,7 @@ template <class Sync> void Engine<Sync>::release_short(Machine *last, Woken &wok
     for (Machine *machine = last == nullptr ? nullptr : last->next; machine != nullptr;) {
         Machine *const next = machine == last ? nullptr : machine->next;
         bool gone = false;
+        Waker waker;
         {
             const base::SpinGuard guard(machine->lock);
             {
@@ -192,11 +210,15 @@ template <class Sync> void Engine<Sync>::release_short(Machine *last, Woken &wok
                 machine->short_of = 0;
             }
             gone = machine->id == 0;
-            if (!gone)
+            if (machine->binding == Binding::guest)
+                waker = static_cast<Guest *>(machine)->waker; // it may be gone as soon as we have given back its lock
+            else if (!gone)
                 wake(woken, *machine);
         }
         if (gone)
             table_.keep(machine);
+        if (waker.task != nullptr)
+            host_->wake(waker);
         machine = next;
     }
 }
@@ -208,6 +230,11 @@ template <class Sync> bool Engine<Sync>::wait_for_room(Machine &self, Machine &f
         if (at == &self)
             return false;
     self.short_of = full.id;
+    join_short(self, full);
+    return true;
+}
+
+template <class Sync> void Engine<Sync>::join_short(Machine &self, Machine &full) noexcept {
     if (full.short_of_us == nullptr) {
         self.next = &self;
     } else {
@@ -215,7 +242,90 @@ template <class Sync> bool Engine<Sync>::wait_for_room(Machine &self, Machine &f
         full.short_of_us->next = &self;
     }
     full.short_of_us = &self;
-    return true;
+}
+
+template <class Sync>
+mc_mailbox_enqueue_result_t Engine<Sync>::enqueue_or_wait(uint32_t dst, const Envelope &envelope,
+                                                          Guest &guest) noexcept {
+    Woken woken;
+    Held held(*this, dst);
+    Machine *machine = held.get();
+    if (machine == nullptr || !machine->takes_mail())
+        return delivery::result_of(why_refused(dst, machine));
+    if (!machine->mail.fits(1)) {
+        const base::SpinGuard guard(guest.lock);
+        {
+            const base::SpinGuard waits(short_lock_);
+            guest.short_of = dst;
+        }
+        guest.waker = {};
+        join_short(guest, *machine);
+        return MC_MAILBOX_ENQUEUE_FULL;
+    }
+    if (!machine->mail.reserve(1) || !hold(envelope)) {
+        machine->mail.give_back_unused();
+        return MC_MAILBOX_ENQUEUE_FULL;
+    }
+    machine->mail.push(envelope);
+    wake(woken, *machine);
+    held.release();
+    tell(woken);
+    return MC_MAILBOX_ENQUEUE_OK;
+}
+
+template <class Sync> bool Engine<Sync>::leave_list(uint32_t dst, Guest &guest) noexcept {
+    {
+        Held held(*this, dst);
+        Machine *machine = held.get();
+        Machine *before = machine == nullptr ? nullptr : machine->short_of_us; // the last, whose next is the first
+        for (bool more = before != nullptr; more; before = before->next) {
+            if (before->next == &guest) {
+                if (before == &guest)
+                    machine->short_of_us = nullptr;
+                else if (machine->short_of_us == &guest)
+                    machine->short_of_us = before;
+                before->next = guest.next;
+                const base::SpinGuard guard(guest.lock);
+                const base::SpinGuard waits(short_lock_);
+                guest.short_of = 0;
+                return true;
+            }
+            more = before->next != machine->short_of_us;
+        }
+    }
+    // Somebody has taken it out, and is about to let it go: not before may the caller leave.
+    for (;;) {
+        {
+            const base::SpinGuard guard(guest.lock);
+            if (guest.short_of == 0)
+                return false;
+        }
+        sync::cpu_relax();
+    }
+}
+
+template <class Sync>
+void Engine<Sync>::lose(uint32_t dst, mc_mailbox_enqueue_result_t why, const Envelope &envelope) noexcept {
+    mc_dead_letter_reason_t reason = MC_DEAD_LETTER_MAILBOX_FULL;
+    if (why != MC_MAILBOX_ENQUEUE_FULL) {
+        const Held held(*this, dst);
+        reason = why_refused(dst, held.get());
+    }
+    undeliverable(dst, reason, envelope);
+}
+
+template <class Sync> void Engine<Sync>::release_all_short() noexcept {
+    for (uint64_t id = 1; id <= table_.last(); ++id) {
+        Machine *last = nullptr;
+        {
+            const Held held(*this, static_cast<uint32_t>(id));
+            if (held.get() != nullptr)
+                last = take_short(*held.get(), true);
+        }
+        Woken woken;
+        release_short(last, woken);
+        tell(woken);
+    }
 }
 
 // Nobody else is about: nobody waits for room any more, and who has stopped meanwhile is gone.
@@ -233,21 +343,6 @@ template <class Sync> void Engine<Sync>::forget_short() noexcept {
 }
 
 // --- direct calls --------------------------------------------------------------------------------------------------------
-
-namespace delivery {
-
-inline mc_mailbox_enqueue_result_t result_of(mc_dead_letter_reason_t refusal) noexcept {
-    switch (refusal) {
-    case MC_DEAD_LETTER_UNKNOWN_MACHINE:
-        return MC_MAILBOX_ENQUEUE_MACHINE_UNKNOWN;
-    case MC_DEAD_LETTER_MAILBOX_FULL:
-        return MC_MAILBOX_ENQUEUE_FULL;
-    default:
-        return MC_MAILBOX_ENQUEUE_MACHINE_NOT_RUNNING;
-    }
-}
-
-} // namespace delivery
 
 template <class Sync>
 mc_mailbox_enqueue_result_t Engine<Sync>::enqueue(uint32_t dst, const Envelope &envelope) noexcept {
@@ -438,7 +533,7 @@ mc_machine_reply_result_t Engine<Sync>::reply(uint32_t src, uint64_t cap, const 
         pair.release();
         tell(woken);
         pending_.recycle(row);
-        if (hooks.pending != nullptr)
+        if (hooked(hooks.pending))
             (void)base::call_guarded("a hook of requests", [&] {
                 hooks.pending(hooks.context, requester, cap, site, MC_PENDING_CLEANUP_COMPLETED);
             });

@@ -161,6 +161,7 @@ public:
     Machine *full = nullptr; // with how much it would have to take
     uint32_t full_of = 0;
     Machine *short_of_us = nullptr;      // who has room now
+    Machine *ready = nullptr;            // for the host, when the dispatch is over; linked through `next`
     mc_machine_envelope_t late;          // the reply that comes too late
     mc_machine_envelope_t consumed = {}; // what has left the mailbox with the commit, where it stays there until then
 

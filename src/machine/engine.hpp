@@ -101,7 +101,7 @@ public:
     bool bind_function(uint32_t id, mc_machine_dispatch_txn_fn fn, void *context) noexcept;
     bool bind_thunk(uint32_t id, uint64_t thunk, void *context) noexcept;
     bool bind_descriptor(uint32_t id, uint64_t descriptor, uint64_t tag) noexcept;
-    bool bind_poll(uint32_t id) noexcept;
+    bool bind_poll(uint32_t id, bool alone) noexcept;
 
     // --- mail, at once; the engine owns the envelope's boxes, whatever comes of it
 
@@ -138,7 +138,8 @@ public:
 
     // What one thread at a time runs machines with is not used any more.
     void leave(Dispatch &dispatch) noexcept { pending_.leave(&dispatch.ids); }
-    // A machine that is ready: dispatches its first envelope, if it still can be. IDLE: it could not.
+    // A machine that is ready: dispatches its first envelope, if it still can be. IDLE: it could not. Afterwards the caller takes
+    // dispatch.ready, which are machines that are ready now; others the host has been told of.
     mc_machine_step_status_t run(Dispatch &dispatch, Machine *machine, void **slot) noexcept;
     // The same in two, for a machine that is polled: its first envelope is in the dispatch, and what is emitted to that is carried out
     // by the second, with dispatch.committed, and dispatch.refusal where it is not. False: there was none.
@@ -152,12 +153,28 @@ public:
     // Stepped: nothing is ready; drops what is stale.
     bool nothing_ready() noexcept { return !is_busy() && skip_stale(); }
 
+    // --- attached: sending with patience, see delivery.hpp
+
+    // FULL: the guest is in the machine's list, and out of it again (short_of is 0) when it is worth another try; or there is no
+    // memory, and it is not. Nothing is a dead letter.
+    mc_mailbox_enqueue_result_t enqueue_or_wait(uint32_t dst, const Envelope &envelope, Guest &guest) noexcept;
+    // True: it is out of the list, and was not let go. Else it was, and should try once more, or somebody else's turn is lost.
+    bool leave_list(uint32_t dst, Guest &guest) noexcept;
+    void lose(uint32_t dst, mc_mailbox_enqueue_result_t why, const Envelope &envelope) noexcept;
+    // Nobody dispatches any more: everybody who waits for room tries again.
+    void release_all_short() noexcept;
+
     // --- attached: asking, see asking.hpp
 
     mc_mailbox_enqueue_result_t ask(uint32_t dst, const Envelope &given, Asker &asker) noexcept;
     bool withdraw(Asker &asker) noexcept;
     void take_answer(Asker &asker, Envelope *out) noexcept;
     void end_askers() noexcept;
+    void refuse(uint64_t word0, uint64_t word1) noexcept;
+    // No hook is called from now on.
+    void be_quiet() noexcept { quiet_.store(1, sync::relaxed); }
+    // When the next request will time out by the clock; INT64_MAX: none. Calls nobody.
+    int64_t next_timeout_ns() const noexcept;
 
 private:
     template <class Policy> friend class machine::Dispatch;
@@ -263,6 +280,7 @@ private:
     InHand *in_hand(const Machine &machine) const noexcept;
     uint64_t retire_state(const Machine &machine, uint64_t state, uint64_t layout) const noexcept;
     template <class Bind> bool bind(uint32_t id, Bind set) noexcept;
+    void wake_anew(Machine *machine) noexcept;
     uint64_t now_tick() const noexcept { return tick_.load(sync::relaxed); }
     int64_t now_ns() const noexcept;
 
@@ -272,35 +290,43 @@ private:
     bool hold(const Envelope &envelope) noexcept;
     void drop(uint64_t word0, uint64_t word1) noexcept;
     void let_go(uint64_t word0, uint64_t word1) noexcept;
-    void let_go(const Envelope &envelope) noexcept;
+    __attribute__((always_inline)) inline void let_go(const Envelope &envelope) noexcept;
+    void let_go_boxes(const Envelope &envelope) noexcept;
     void drop_unheld(uint64_t word0, uint64_t word1) noexcept;
     void discard(const Envelope &envelope) noexcept;
     void undeliverable(uint32_t dst, mc_dead_letter_reason_t reason, const Envelope &given) noexcept;
-    mc_dead_letter_reason_t refusal(uint32_t dst, Machine **found) const noexcept;
+    __attribute__((always_inline)) inline mc_dead_letter_reason_t refusal(uint32_t dst, Machine **found) const noexcept;
     mc_dead_letter_reason_t why_refused(uint32_t dst, const Machine *machine) const noexcept;
     void link_request(Row *row, uint32_t requester, Machine *machine) noexcept;
-    void wake(Woken &woken, Machine &machine) noexcept;
+    __attribute__((always_inline)) inline void wake(Woken &woken, Machine &machine) noexcept;
     Row *reserve_row() noexcept;
     void release_short(Machine *last, Woken &woken) noexcept;
     Machine *take_short(Machine &machine, bool all) noexcept;
     bool wait_for_room(Machine &self, Machine &full) noexcept;
+    static void join_short(Machine &self, Machine &full) noexcept;
     void forget_short() noexcept;
 
     // asking.hpp
     bool answer(Asker &asker, uint64_t cap, Envelope &envelope, mc_machine_reply_result_t *result) noexcept;
     static void give_answer(Row &row, const Envelope &envelope) noexcept;
+    bool may_answer(const Dispatch &dispatch, const Row &row, uint64_t word0, uint64_t word1) const noexcept;
+    void give_box_away(Dispatch &dispatch, Row &row, uint64_t word0, uint64_t word1) noexcept;
 
     // commit.hpp
     struct Outcome;
     bool hold_effects(Dispatch &dispatch, const Txn &txn) noexcept;
-    bool commit(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept;
+    __attribute__((always_inline)) inline bool commit(Dispatch &dispatch, Machine &self, const Txn &txn,
+                                                      Outcome *outcome) noexcept;
+    bool commit_any(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept;
+    static bool is_one_effect(Dispatch &dispatch, const Txn &txn) noexcept;
+    bool commit_one(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept;
     bool carry_out(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept;
     bool gather(Parties &parties, Dispatch &dispatch, Machine &self, const Txn &txn,
                 Subscriptions::Set *topics) noexcept;
     bool check(Dispatch &dispatch, const Txn &txn) noexcept;
     bool check_subscriptions(Dispatch &dispatch, const Txn &txn) noexcept;
-    bool check_receiver(Dispatch &dispatch, uint32_t dst) noexcept;
-    bool check_owner(Dispatch &dispatch, const Row &row) noexcept;
+    __attribute__((always_inline)) inline bool check_receiver(Dispatch &dispatch, uint32_t dst) noexcept;
+    bool check_owner(Dispatch &dispatch, const Row &row, uint64_t word0, uint64_t word1) noexcept;
     static bool is_party(Dispatch &dispatch, uint32_t id, const Machine &machine) noexcept;
     Row *claim(Dispatch &dispatch, uint64_t cap) noexcept;
     bool check_filled(Dispatch &dispatch, const Txn &txn) noexcept;
@@ -309,12 +335,11 @@ private:
     bool allocate(Dispatch &dispatch, const Txn &txn) noexcept;
     void apply(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept;
     void apply_state(const Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept;
-    void apply_sends(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept;
     uint64_t deliver(Machine &machine, const Envelope &envelope, Outcome *outcome) noexcept;
     void deliver_request(Row *row, Machine &self, Machine &machine, uint64_t kind, uint64_t payload0, uint64_t payload1,
                          Outcome *outcome) noexcept;
-    void deliver_reply(Row *row, uint32_t src, Machine *machine, uint64_t kind, uint64_t payload0, uint64_t payload1,
-                       Outcome *outcome) noexcept;
+    void deliver_reply(Dispatch &dispatch, Row *row, Machine *machine, uint64_t kind, uint64_t payload0,
+                       uint64_t payload1, Outcome *outcome) noexcept;
     void deliver_publication(Dispatch &dispatch, uint32_t staged, Outcome *outcome) noexcept;
     void roll_back_rows(Dispatch &dispatch) noexcept;
     void drop_effects(Dispatch &dispatch) noexcept;
@@ -327,21 +352,24 @@ private:
     Dispatch *take_dispatch() noexcept;
     static void clear(Dispatch &dispatch) noexcept;
     void give_back(Dispatch *dispatch) noexcept;
-    Handler resolve(const Machine &machine, const Envelope &envelope) const noexcept;
-    Handler begin(Dispatch &dispatch, Machine &machine) noexcept;
-    bool take_first(Dispatch &dispatch, Machine *machine, bool polled, Handler *handler) noexcept;
-    void after_dispatch(Dispatch &dispatch) noexcept;
-    mc_dispatch_result_t call(Dispatch &dispatch, const Handler &handler, Txn *txn, uint64_t *code,
-                              void **slot) noexcept;
+    __attribute__((always_inline)) inline Handler resolve(const Machine &machine,
+                                                          const Envelope &envelope) const noexcept;
+    __attribute__((always_inline)) inline Handler begin(Dispatch &dispatch, Machine &machine) noexcept;
+    __attribute__((always_inline)) inline bool take_first(Dispatch &dispatch, Machine *machine, bool polled,
+                                                          Handler *handler) noexcept;
+    __attribute__((always_inline)) inline void after_dispatch(Dispatch &dispatch) noexcept;
+    __attribute__((always_inline)) inline mc_dispatch_result_t call(Dispatch &dispatch, const Handler &handler,
+                                                                    Txn *txn, uint64_t *code, void **slot) noexcept;
     mc_machine_step_status_t conclude(Dispatch &dispatch, mc_dispatch_result_t result, uint64_t code,
                                       const Txn &txn) noexcept;
     mc_machine_step_status_t conclude(Dispatch &dispatch, Machine &machine, mc_dispatch_result_t result, uint64_t code,
                                       const Txn &txn) noexcept;
+    bool calls_later(const Dispatch &dispatch) const noexcept;
     static void leave_handler(Machine &machine) noexcept;
     void end_dispatch(Dispatch &dispatch, Machine &machine) noexcept;
     void conclude_effects(Outcome &outcome, Dispatch &dispatch) noexcept;
     void drop_next_state(const Dispatch &dispatch, const Txn &txn, uint64_t current) noexcept;
-    void settle_state(Dispatch &dispatch) noexcept;
+    __attribute__((always_inline)) inline void settle_state(Dispatch &dispatch) noexcept;
     static void settle_state(Dispatch &dispatch, const Machine &machine) noexcept;
     void drop_abandoned_state(Dispatch &dispatch) noexcept;
 
@@ -359,6 +387,11 @@ private:
     base::Spinlock short_lock_;      // who waits for room where
     base::Spinlock shared_ids_lock_; // before that of a part
     Pending::Block shared_ids_;      // of direct calls
+
+    template <class Hook> bool hooked(Hook hook) const noexcept {
+        return hook != nullptr && (!Sync::shared || quiet_.load(sync::relaxed) == 0);
+    }
+    sync::atomic<uint32_t> quiet_{0}; // attached; any thread
 
     base::Spinlock unheld_lock_; // attached
     Unheld *unheld_ = nullptr;   // stepped: the innermost is first

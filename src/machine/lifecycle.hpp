@@ -74,6 +74,8 @@ Engine<Sync> *Engine<Sync>::take_over(Engine<Other> &other, Host *host) noexcept
     engine->host_ = host;
     engine->boxes_.take_from(other.boxes_);
     engine->pending_.take_from(other.pending_);
+    if constexpr (Sync::shared)
+        engine->pending_.for_each([now = host->now_ns()](Row *row) { row->created_ns = now; });
     engine->subscriptions_.take_from(other.subscriptions_);
     while (Row *row = other.unclaimed_.pop_front())
         engine->unclaimed_.push_back(row);
@@ -98,7 +100,7 @@ template <class Sync> void Engine<Sync>::wake_polled() noexcept {
     for (uint64_t id = 1; id <= table_.last(); ++id) {
         Woken woken;
         Held held(*this, static_cast<uint32_t>(id));
-        if (held.get() != nullptr && held.get()->binding == Binding::poll)
+        if (held.get() != nullptr && held.get()->is_polled())
             wake(woken, *held.get());
         held.release();
         tell(woken);
@@ -322,7 +324,7 @@ template <class Sync> void Engine<Sync>::fault_machine(uint32_t id, uint64_t cod
             end_rows(*machine, MC_PENDING_CLEANUP_REQUESTER_FAULTED);
         }
     }
-    if (down && hooks.fault != nullptr)
+    if (down && hooked(hooks.fault))
         (void)base::call_guarded("a fault hook", [&] { hooks.fault(hooks.context, id, code); });
 }
 
@@ -341,7 +343,7 @@ template <class Sync> void Engine<Sync>::end_removed(Row *row, mc_pending_cleanu
     const uint32_t requester = row->requester;
     const uint64_t id = row->id, site = row->site;
     pending_.recycle(row);
-    if (hooks.pending != nullptr)
+    if (hooked(hooks.pending))
         (void)base::call_guarded("a hook of requests",
                                  [&] { hooks.pending(hooks.context, requester, id, site, reason); });
     if (waits)
@@ -351,10 +353,23 @@ template <class Sync> void Engine<Sync>::end_removed(Row *row, mc_pending_cleanu
 
 // --- timeouts ------------------------------------------------------------------------------------------------------------
 
+// When a request is made. Where none times out for now it need not be exact.
 template <class Sync> int64_t Engine<Sync>::now_ns() const noexcept {
     if constexpr (Sync::shared)
-        return timeout_ns.load(sync::relaxed) == 0 ? 0 : host_->now_ns();
+        return timeout_ns.load(sync::relaxed) == 0 ? host_->about_now_ns() : host_->now_ns();
     return 0;
+}
+
+template <class Sync> int64_t Engine<Sync>::next_timeout_ns() const noexcept {
+    const int64_t ns = timeout_ns.load(sync::relaxed);
+    int64_t next_ns = INT64_MAX;
+    for (uint32_t part = 0; ns != 0 && part < pending_.parts(); ++part) {
+        uint64_t created = 0;
+        int64_t created_ns = 0;
+        if (pending_.oldest_of(part, &created, &created_ns) != 0)
+            next_ns = std::min(next_ns, created_ns > INT64_MAX - ns ? INT64_MAX : created_ns + ns);
+    }
+    return next_ns;
 }
 
 // After a step. Attached: of one part, whose turn it is; a request may end some steps late.
@@ -397,9 +412,9 @@ bool Engine<Sync>::expire_oldest(uint32_t part, uint64_t tick, int64_t now, int6
         return false;
     // Ticks are written without order: the row's may be ahead of what we see.
     const bool by_steps = steps != 0 && tick >= created && tick - created >= steps;
-    const bool by_clock = ns != 0 && created_ns != 0 && now >= created_ns && now - created_ns >= ns;
+    const bool by_clock = ns != 0 && now >= created_ns && now - created_ns >= ns;
     if (!by_steps && !by_clock) {
-        if (ns != 0 && created_ns != 0)
+        if (ns != 0)
             *next_ns = std::min(*next_ns, created_ns > INT64_MAX - ns ? INT64_MAX : created_ns + ns);
         return false;
     }
@@ -516,11 +531,31 @@ template <class Sync> template <class Bind> bool Engine<Sync>::bind(uint32_t id,
     Machine *machine = held.get();
     if (machine == nullptr || machine->lifecycle == MC_MACHINE_STOPPED)
         return false;
+    const bool waits_for_poll = Sync::shared && machine->queued && machine->is_polled();
     set(*machine);
     wake(woken, *machine);
     held.release();
     tell(woken);
+    if constexpr (Sync::shared)
+        if (waits_for_poll && host_->stop_polled(machine)) // else who polls finds that it is bound otherwise
+            wake_anew(machine);
     return true;
+}
+
+// What the host has given back.
+template <class Sync> void Engine<Sync>::wake_anew(Machine *machine) noexcept {
+    Woken woken;
+    bool gone = false;
+    {
+        const base::SpinGuard guard(machine->lock);
+        machine->queued = false;
+        gone = machine->id == 0;
+        if (!gone)
+            wake(woken, *machine);
+    }
+    if (gone)
+        table_.keep(machine);
+    tell(woken);
 }
 
 template <class Sync>
@@ -550,9 +585,9 @@ template <class Sync> bool Engine<Sync>::bind_descriptor(uint32_t id, uint64_t d
            });
 }
 
-template <class Sync> bool Engine<Sync>::bind_poll(uint32_t id) noexcept {
-    return bind(id, [](Machine &machine) {
-        machine.binding = Binding::poll;
+template <class Sync> bool Engine<Sync>::bind_poll(uint32_t id, bool alone) noexcept {
+    return bind(id, [=](Machine &machine) {
+        machine.binding = alone ? Binding::poll_alone : Binding::poll;
         machine.target = 0;
         machine.context = nullptr;
     });

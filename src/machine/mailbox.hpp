@@ -7,6 +7,8 @@
 // The ring grows by doubling up to the bound: a bound of millions costs nothing until they come. Up to `at_once` envelopes
 // get their room with the first, so an ordinary mailbox allocates once. Nothing fails but reserve.
 //
+// Who finds it empty begins at the ring's beginning: a machine that gets its mail one by one uses the same cache lines for all of it.
+//
 // incoming: scratch of a commit, which counts all its effects on one machine together; 0 between commits.
 #pragma once
 
@@ -40,7 +42,7 @@ public:
     bool empty() const noexcept { return length_ == 0; }
     uint32_t bound() const noexcept { return bound_; }
     // It is not empty.
-    const Envelope &first() const noexcept { return ring_[taken_ & (room_ - 1)]; }
+    const Envelope &first() const noexcept { return ring_[index(taken_)]; }
     // There is room for so many more.
     bool fits(uint32_t more) const noexcept { return more <= bound_ - length_; }
 
@@ -54,13 +56,22 @@ public:
 
     // Where it lies from now on. There is memory.
     uint64_t push(const Envelope &envelope) noexcept {
-        MC_DEBUG_INVARIANT(length_ < room_, length_);
-        const uint64_t position = taken_ + length_++;
+        const uint64_t position = next_position();
         cell(position) = envelope;
         return position;
     }
+    // The same of a plain envelope, which is written in its place.
+    void push_plain(uint32_t src, uint64_t kind, uint64_t payload0, uint64_t payload1) noexcept {
+        Envelope &envelope = cell(next_position());
+        envelope.kind = kind;
+        envelope.src = src;
+        envelope.reply_cap_id = envelope.pending_id = 0;
+        envelope.payload0 = payload0;
+        envelope.payload1 = payload1;
+        envelope.origin_payload0 = envelope.origin_payload1 = envelope.origin_request_site_key = 0;
+    }
     // It is not empty.
-    void pop(Envelope *out) noexcept {
+    __attribute__((always_inline)) void pop(Envelope *out) noexcept {
         *out = cell(taken_++);
         --length_;
     }
@@ -68,15 +79,17 @@ public:
     // The envelope at a position that was given out, while it waits here; else null.
     Envelope *waiting(uint64_t position) noexcept { return position - taken_ < length_ ? &cell(position) : nullptr; }
 
-    // What was popped last is first again; nothing has been pushed since. Given anew: the ring may have grown without it.
+    // What was popped last is first again; nothing has been pushed since. It is written anew: the ring may have grown meanwhile.
     void unpop(const Envelope &envelope) noexcept {
+        --taken_;
         ++length_;
-        cell(--taken_) = envelope;
+        cell(taken_) = envelope;
     }
 
     void reset(uint32_t bound) noexcept {
         release();
         taken_ = 0;
+        origin_ = 0;
         incoming = 0;
         bound_ = bound == 0 ? 1 : bound;
     }
@@ -85,6 +98,7 @@ public:
     void give_to(Mailbox *other) noexcept {
         other->ring_ = ring_;
         other->taken_ = taken_;
+        other->origin_ = origin_;
         other->length_ = length_;
         other->room_ = room_;
         ring_ = nullptr;
@@ -102,7 +116,17 @@ public:
 private:
     static constexpr uint32_t at_once = 64;
 
-    Envelope &cell(uint64_t position) noexcept { return ring_[position & (room_ - 1)]; }
+    uint32_t index(uint64_t position) const noexcept {
+        return (static_cast<uint32_t>(position) - origin_) & (room_ - 1);
+    }
+    Envelope &cell(uint64_t position) noexcept { return ring_[index(position)]; }
+
+    uint64_t next_position() noexcept {
+        MC_DEBUG_INVARIANT(length_ < room_, length_);
+        if (length_ == 0)
+            origin_ = static_cast<uint32_t>(taken_);
+        return taken_ + length_++;
+    }
 
     __attribute__((noinline)) bool grow(uint32_t needed) noexcept {
         const uint64_t least = bound_ < at_once ? bound_ : needed < at_once / 8 ? at_once / 8 : needed;
@@ -113,7 +137,7 @@ private:
         if (ring == nullptr)
             return false;
         for (uint64_t i = taken_; i < taken_ + length_; ++i)
-            ring[i & (room - 1)] = cell(i);
+            ring[(static_cast<uint32_t>(i) - origin_) & (room - 1)] = cell(i);
         host_free(ring_);
         ring_ = ring;
         room_ = static_cast<uint32_t>(room);
@@ -123,8 +147,9 @@ private:
     Envelope *ring_ = nullptr;
     uint64_t taken_ = 0;
     uint32_t length_ = 0;
-    uint32_t room_ = 0; // a power of two, or 0
-    uint32_t bound_;    // immutable while the machine lives
+    uint32_t room_ = 0;   // a power of two, or 0
+    uint32_t bound_;      // immutable while the machine lives
+    uint32_t origin_ = 0; // the position that lies at the ring's beginning, its lower half
 };
 
 } // namespace mc::machine

@@ -19,8 +19,50 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 namespace mc::machine {
+
+// Two machines, or one, or the second is nobody: what most transactions touch. By the same rules, without a list of them.
+class TwoParties {
+public:
+    TwoParties(uint32_t id, Machine &machine, uint32_t other_id, Machine *other) noexcept
+        : first_(&machine), second_(other == &machine ? nullptr : other), first_id_(id), second_id_(other_id) {
+        if (second_ != nullptr && second_id_ < first_id_) {
+            std::swap(first_, second_);
+            std::swap(first_id_, second_id_);
+        }
+    }
+    TwoParties(const TwoParties &) = delete;
+    TwoParties &operator=(const TwoParties &) = delete;
+
+    // As Parties'.
+    [[nodiscard]] bool lock() noexcept {
+        first_->lock.lock();
+        if (first_->id != first_id_) [[unlikely]] {
+            first_->lock.unlock();
+            return false;
+        }
+        if (second_ == nullptr)
+            return true;
+        second_->lock.lock();
+        if (second_->id == second_id_) [[likely]]
+            return true;
+        unlock();
+        return false;
+    }
+    void unlock() noexcept {
+        first_->lock.unlock();
+        if (second_ != nullptr)
+            second_->lock.unlock();
+    }
+
+private:
+    Machine *first_;
+    Machine *second_;
+    uint32_t first_id_;
+    uint32_t second_id_;
+};
 
 class Parties {
 public:

@@ -188,10 +188,9 @@ Row *Pending::reserve(uint64_t id, Block *block) noexcept {
     uint64_t next = next_id_.load(sync::relaxed);
     while (find_in(part, next) != nullptr || next == 0)
         ++next;
-    next_id_.store(next, sync::relaxed);
     Row *row = reserve_in(part, next);
     if (row == nullptr)
-        return nullptr;
+        return nullptr; // ids that were passed over may be free the next time
     next_id_.store(next + 1, sync::relaxed);
     if (const uint64_t before = minting_; before != key_of(next)) {
         minting_ = key_of(next);

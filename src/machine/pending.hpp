@@ -45,7 +45,7 @@ struct Row : base::ListNode<Row, OfMachine>, base::ListNode<Row, ByAge> {
     uint64_t payload1 = 0;
     uint64_t position = 0;  // of the request in dst's mailbox
     uint64_t created = 0;   // tick
-    int64_t created_ns = 0; // attached, where requests time out
+    int64_t created_ns = 0; // attached
     bool active = false;
     bool claimed = false; // by a reply of the commit that is being checked
     Row *next = nullptr;  // free, or in a list of those that have just ended

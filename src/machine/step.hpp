@@ -65,8 +65,8 @@ uint64_t Dispatch<Sync>::request(uint32_t dst, uint64_t kind, uint64_t payload0,
 template <class Sync> Machine *Engine<Sync>::next_ready() noexcept {
     while (!ready_.empty()) {
         Machine *machine = ready_.pop(table_);
-        if (machine != nullptr && machine->runs() && !machine->mail.empty() &&
-            machine->binding != Binding::poll) [[likely]]
+        if (machine != nullptr && machine->runs() && !machine->mail.empty() && machine->binding != Binding::poll)
+            [[likely]]
             return machine; // else a stale entry
     }
     return nullptr;
@@ -105,12 +105,14 @@ template <class Sync> void Engine<Sync>::give_back(Dispatch *dispatch) noexcept 
 }
 
 template <class Sync>
-auto Engine<Sync>::resolve(const Machine &machine, const Envelope &envelope) const noexcept -> Handler {
+inline auto Engine<Sync>::resolve(const Machine &machine, const Envelope &envelope) const noexcept -> Handler {
     uint64_t id = machine.target;
     void *context = machine.context;
     switch (machine.binding) {
     case Binding::none:
     case Binding::poll:
+    case Binding::poll_alone:
+    case Binding::guest:
         return {};
     case Binding::function:
         return {reinterpret_cast<mc_machine_dispatch_txn_fn>(static_cast<uintptr_t>(machine.target)), context, 0, 0};
@@ -137,7 +139,7 @@ auto Engine<Sync>::resolve(const Machine &machine, const Envelope &envelope) con
 // --- the step ------------------------------------------------------------------------------------------------------------
 
 // The machine's first envelope is in the dispatch. Attached: with its lock.
-template <class Sync> auto Engine<Sync>::begin(Dispatch &dispatch, Machine &machine) noexcept -> Handler {
+template <class Sync> inline auto Engine<Sync>::begin(Dispatch &dispatch, Machine &machine) noexcept -> Handler {
     machine.dispatching = true;
     dispatch.machine = machine.id;
     dispatch.state = machine.state;
@@ -150,8 +152,8 @@ template <class Sync> auto Engine<Sync>::begin(Dispatch &dispatch, Machine &mach
 }
 
 template <class Sync>
-mc_dispatch_result_t Engine<Sync>::call(Dispatch &dispatch, const Handler &handler, Txn *txn, uint64_t *code,
-                                        void **slot) noexcept {
+inline mc_dispatch_result_t Engine<Sync>::call(Dispatch &dispatch, const Handler &handler, Txn *txn, uint64_t *code,
+                                               void **slot) noexcept {
     *code = handler.fault;
     mc_dispatch_result_t result = *code != 0 ? MC_DISPATCH_FAULT : MC_DISPATCH_OK;
     if (handler.fn == nullptr)
@@ -253,7 +255,7 @@ template <class Sync> void Engine<Sync>::conclude_effects(Outcome &outcome, Disp
         const uint32_t requester = row->requester;
         const uint64_t id = row->id, site = row->site;
         pending_.recycle(row);
-        if (hooks.pending != nullptr)
+        if (hooked(hooks.pending))
             (void)base::call_guarded("a hook of requests", [&] {
                 hooks.pending(hooks.context, requester, id, site, MC_PENDING_CLEANUP_COMPLETED);
             });
@@ -291,7 +293,7 @@ template <class Sync> void Engine<Sync>::settle_state(Dispatch &dispatch, const 
     if (dispatch.abandoned_layout != 0 && machine.state == dispatch.state)
         dispatch.abandoned_layout = 0;
 }
-template <class Sync> void Engine<Sync>::settle_state(Dispatch &dispatch) noexcept {
+template <class Sync> inline void Engine<Sync>::settle_state(Dispatch &dispatch) noexcept {
     if (dispatch.abandoned_layout != 0)
         if (const Machine *machine = table_.find(dispatch.machine); machine != nullptr)
             settle_state(dispatch, *machine);
@@ -308,6 +310,13 @@ template <class Sync> void Engine<Sync>::drop_abandoned_state(Dispatch &dispatch
 // With the machine's lock: from here on others drop its state at once, and make it ready.
 template <class Sync> void Engine<Sync>::leave_handler(Machine &machine) noexcept { machine.dispatching = false; }
 
+// Users are called, perhaps, between the commit and the end of the dispatch.
+template <class Sync> inline bool Engine<Sync>::calls_later(const Dispatch &dispatch) const noexcept {
+    const uint64_t boxes =
+        (dispatch.envelope.payload1 | dispatch.envelope.origin_payload1) & MC_PAYLOAD_LAYOUT_OWNED_MASK;
+    return (boxes | dispatch.abandoned_layout | timeout_steps.load(sync::relaxed)) != 0;
+}
+
 // The dispatch ends without a commit; whatever was to become of the machine has become of it.
 template <class Sync> void Engine<Sync>::end_dispatch(Dispatch &dispatch, Machine &machine) noexcept {
     Woken woken;
@@ -318,10 +327,9 @@ template <class Sync> void Engine<Sync>::end_dispatch(Dispatch &dispatch, Machin
         gone = machine.id != dispatch.machine;
         if (!gone) {
             settle_state(dispatch, machine);
-            if (on_full == OnFull::retry) {
+            if (on_full == OnFull::retry)
                 machine.mail.pop(&dispatch.consumed);
-                short_of_us = take_short(machine, machine.mail.empty());
-            }
+            short_of_us = take_short(machine, machine.mail.empty());
         }
         leave_handler(machine);
         if (!gone)
@@ -335,11 +343,10 @@ template <class Sync> void Engine<Sync>::end_dispatch(Dispatch &dispatch, Machin
 
 // False: it cannot be dispatched so, for now or for ever.
 template <class Sync>
-bool Engine<Sync>::take_first(Dispatch &dispatch, Machine *machine, bool polled, Handler *handler) noexcept {
+inline bool Engine<Sync>::take_first(Dispatch &dispatch, Machine *machine, bool polled, Handler *handler) noexcept {
     machine->lock.lock();
     machine->queued = false;
-    if (machine->id == 0 || !machine->runs() || machine->mail.empty() || (machine->binding == Binding::poll) != polled)
-        [[unlikely]] {
+    if (machine->id == 0 || !machine->runs() || machine->mail.empty() || machine->is_polled() != polled) [[unlikely]] {
         const bool gone = machine->id == 0;
         Woken woken;
         if (!gone)
@@ -365,7 +372,7 @@ bool Engine<Sync>::take_first(Dispatch &dispatch, Machine *machine, bool polled,
     return true;
 }
 
-template <class Sync> void Engine<Sync>::after_dispatch(Dispatch &dispatch) noexcept {
+template <class Sync> inline void Engine<Sync>::after_dispatch(Dispatch &dispatch) noexcept {
     drop_abandoned_state(dispatch);
     let_go(dispatch.envelope);
     if (on_full == OnFull::retry) {
@@ -398,6 +405,8 @@ template <class Sync>
 void Engine<Sync>::finish_polled(Dispatch &dispatch, Machine &machine, mc_dispatch_result_t result, uint64_t code,
                                  const Txn &txn) noexcept {
     (void)conclude(dispatch, machine, result, code, txn);
+    if (Machine *made = std::exchange(dispatch.ready, nullptr); made != nullptr)
+        host_->ready(made);
     after_dispatch(dispatch);
 }
 
@@ -409,15 +418,22 @@ mc_machine_step_status_t Engine<Sync>::conclude(Dispatch &dispatch, Machine &mac
         drop_unheld_effects(txn);
     bool late = false;
     dispatch.committed = false;
-    const uint64_t current = txn.has_next_state == 0 ? 0 : state(dispatch.machine);
+    // For drop_next_state, which only looks at a descriptor's.
+    const uint64_t current = txn.has_next_state == 0 || dispatch.descriptor == nullptr ? 0 : state(dispatch.machine);
     if (result == MC_DISPATCH_OK) [[likely]] {
         Outcome outcome;
         dispatch.refusal = Refusal::other;
         dispatch.committed = held && commit(dispatch, machine, txn, &outcome);
         if (dispatch.committed) [[likely]] {
-            release_short(std::exchange(dispatch.short_of_us, nullptr), outcome.woken);
+            if (dispatch.short_of_us != nullptr) [[unlikely]]
+                release_short(std::exchange(dispatch.short_of_us, nullptr), outcome.woken);
+            const bool rest = !outcome.empty() || dispatch.missed.size() != 0;
+            // The host queues what is ready with the lock that it takes for the next dispatch: soon enough, unless a hook or a drop
+            // function takes its time first.
+            if (!rest && !calls_later(dispatch)) [[likely]]
+                dispatch.ready = std::exchange(outcome.woken.first, nullptr);
             tell(outcome.woken);
-            if (!outcome.empty() || dispatch.missed.size() != 0)
+            if (rest)
                 conclude_effects(outcome, dispatch);
             return MC_STEP_DID_WORK;
         }

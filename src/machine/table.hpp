@@ -28,7 +28,8 @@
 namespace mc::machine {
 
 // What a machine's envelopes go to.
-enum class Binding : uint8_t { none, function, thunk, descriptor, poll };
+// poll, poll_alone: it has no handler, see Host::polled; guest: it is none, see Guest.
+enum class Binding : uint8_t { none, function, thunk, descriptor, poll, poll_alone, guest };
 
 struct InHand; // emit.hpp
 
@@ -60,6 +61,7 @@ struct Machine {
 
     bool takes_mail() const noexcept { return lifecycle <= MC_MACHINE_RUNNING; }
     bool runs() const noexcept { return lifecycle == MC_MACHINE_RUNNING; }
+    bool is_polled() const noexcept { return binding == Binding::poll || binding == Binding::poll_alone; }
 
     // As a new one. Its mail, rows and subscriptions are gone.
     void reset(uint32_t mailbox_bound) noexcept {
@@ -70,6 +72,17 @@ struct Machine {
         context = nullptr;
         mail.reset(mailbox_bound);
     }
+};
+
+// Who sends from outside and waits for room: in the list of a machine that is full it stands in for a machine. Its call's, which
+// outlives its stay there.
+struct Guest : Machine {
+    Guest() noexcept : Machine(1) {
+        id = UINT32_MAX; // not 0: it has not stopped
+        binding = Binding::guest;
+    }
+
+    Waker waker; // guarded by lock: once the task waits
 };
 
 class Table {
@@ -87,7 +100,7 @@ public:
     uint32_t last() const noexcept { return last_.load(sync::acquire); }
 
     // Null: there never was one, or it has stopped.
-    Machine *find(uint32_t id) const noexcept {
+    __attribute__((always_inline)) Machine *find(uint32_t id) const noexcept {
         // acquire: pairs with add; word and machine are there.
         if (id == 0 || id > last_.load(sync::acquire))
             return nullptr;

@@ -8,6 +8,7 @@
 #include "testing/test.hpp"
 
 #include <functional>
+#include <utility>
 #include <vector>
 
 namespace mc::machine::testing {
@@ -85,8 +86,11 @@ struct World final : Host {
     void pump(uint32_t most = UINT32_MAX) {
         Attached::Dispatch dispatch(engine);
         void *&slot = slots_[sync::thread_number() % most_threads];
-        for (Machine *machine = nullptr; most != 0 && (machine = take()) != nullptr; --most)
+        for (Machine *machine = nullptr; most != 0 && (machine = take()) != nullptr; --most) {
             (void)engine->run(dispatch, machine, &slot);
+            if (Machine *made = std::exchange(dispatch.ready, nullptr); made != nullptr)
+                ready(made);
+        }
         engine->leave(dispatch);
     }
     uint32_t all_ended() const {
@@ -104,8 +108,10 @@ struct World final : Host {
             last_ = last_->next;
     }
     void polled(Machine *) noexcept override {}
+    bool stop_polled(Machine *) noexcept override { return false; }
     void wake(const Waker &) noexcept override {}
     int64_t now_ns() const noexcept override { return 1; }
+    int64_t about_now_ns() const noexcept override { return 1; }
     uint64_t ready_length() const noexcept override { return 0; }
     void watch_timeouts() noexcept override {}
     void unused() noexcept override {}

@@ -323,6 +323,7 @@ Task *make_step(void (*run)(void *), void *argument, const char *name) noexcept 
         return nullptr;
     task->kind = Kind::step;
     task->kept = true;
+    task->emits_to = nullptr;
     task->home = nullptr;
     task->pinned = false;
     task->plain = run;

@@ -46,6 +46,16 @@ public:
     bool try_take(Waiting &waiting, int32_t value) noexcept;
     // Claims the first that can be claimed, or null.
     Waiting *take_first(int32_t value) noexcept;
+    // The same among those for which suits(waiting).
+    template <class Suits> Waiting *take_first_if(int32_t value, Suits suits) noexcept {
+        for (Waiting *waiting = list_.front(); waiting != nullptr;) {
+            Waiting *next = list_.after(waiting);
+            if (suits(*waiting) && try_take(*waiting, value))
+                return waiting;
+            waiting = next;
+        }
+        return nullptr;
+    }
 
     // Claimed ones, to be woken with the lock given back. Their nodes are gone once they are woken.
     using Taken = base::List<Waiting>;
