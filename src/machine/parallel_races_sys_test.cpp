@@ -211,8 +211,10 @@ Test(ParallelRaces, a_reply_to_the_newcomer) {
     explore("ParallelRaces/a_reply_to_the_newcomer", [] {
         World world;
         static uint64_t cap;
-        auto reply = [](const Call &call) {
+        const bool by_itself = choose(2) == 1; // a transaction of one effect goes another way
+        auto reply = [=](const Call &call) {
             check(call.emit.reply(cap, 3, 0, 0), "not staged");
+            check(by_itself || call.emit.send(3, 4, 0, 0), "not staged");
             return MC_DISPATCH_OK;
         };
         const uint32_t first = world.machine(8, reply);
@@ -380,6 +382,32 @@ Test(ParallelRaces, a_timeout_or_a_reply) {
                   (who == 0 ? world.ended[MC_PENDING_CLEANUP_COMPLETED].load(sync::relaxed) : 0),
               "a reply, and it has timed out");
         asker_slab().release(asker);
+    });
+}
+
+// Goal: a request times out while a transaction replies to it: it ends once, and a reply that is too late is discarded.
+Test(ParallelRaces, a_timeout_or_a_transaction) {
+    explore("ParallelRaces/a_timeout_or_a_transaction", [] {
+        World world;
+        const bool by_itself = choose(2) == 1;
+        const uint32_t requester = world.machine(8, take, false);
+        const uint32_t replier = world.machine(8, [=](const Call &call) {
+            check(call.emit.reply(call.env.reply_cap_id, 3, 0, 0), "not staged");
+            check(by_itself || call.emit.send(requester, 4, 0, 0), "not staged");
+            return MC_DISPATCH_OK;
+        });
+        world.attach(OnFull::fault, OnLateReply::discard);
+        world.engine->timeout_ns.store(5, sync::relaxed);
+        check(world.engine->request(requester, replier, plain_envelope(0, 2, 0, 0), nullptr) == MC_MAILBOX_ENQUEUE_OK,
+              "not sent");
+        {
+            const Thread other([&] { (void)world.engine->expire_by_clock(100); });
+            world.pump();
+        }
+        check(world.engine->pending().active() == 0 && world.all_ended() == 1, "not one end");
+        check(world.engine->lifecycle(replier) == MC_MACHINE_RUNNING, "a late reply is discarded");
+        const bool replied = world.ended[MC_PENDING_CLEANUP_COMPLETED].load(sync::relaxed) == 1;
+        check(mail_of(world, requester) == (!replied ? 0 : by_itself ? 3 : 43), "half of it");
     });
 }
 
