@@ -4,7 +4,7 @@
 set -euo pipefail
 races=$MCRT_BINARY_DIR/examples/races
 ulimit -c 0 # aborts are what is looked for
-memory=/dev/shm # 1,300 recordings are written and thrown away: not on a disk, where there is a choice
+memory=/dev/shm # 1,500 recordings are written and thrown away: not on a disk, where there is a choice
 work=$(mktemp -d -p "$([[ -w $memory ]] && echo $memory || echo "${TMPDIR:-/tmp}")")
 trap 'rm -rf "$work"' EXIT
 

@@ -1,175 +1,16 @@
 // Machines of an attached runtime under every interleaving of a few dispatches and calls; on real threads in other builds. The
 // pumps are the test's: threads that take what is ready from one list.
-#include "machine/engine.hpp"
-#include "machine/step.hpp"
-
-#include "testing/systematic.hpp"
-#include "testing/test.hpp"
-
-#include <functional>
-#include <utility>
-#include <vector>
+#include "machine/test_parallel.hpp"
 
 using namespace mc;
 using namespace mc::machine;
-using testing::check;
-using testing::Thread;
-
-namespace {
-
-using Attached = Engine<Par>;
-using Envelope = mc_machine_envelope_t;
-using Txn = mc_machine_dispatch_txn_t;
-
-struct World;
-
-struct Call {
-    World &world;
-    EmitContext &emit;
-    uint32_t id;
-    uint64_t state;
-    const Envelope &env;
-    Txn &txn;
-
-    void set(uint64_t next) const {
-        txn.has_next_state = 1;
-        txn.next_state = next;
-    }
-};
-
-constexpr uint32_t most_threads = 8;
-
-// Who is ready, and what is to be undone at the end.
-struct World final : Host {
-    struct Bound {
-        World *world;
-        std::function<mc_dispatch_result_t(const Call &)> handler;
-    };
-
-    World() {
-        stepped_ = Engine<Seq>::create(nullptr);
-        check(stepped_ != nullptr, "no memory");
-    }
-    ~World() {
-        if (engine != nullptr) {
-            while (Machine *machine = take())
-                Attached::forget(machine);
-            Attached::end(engine);
-        }
-        for (Bound *bound : bound_)
-            delete bound;
-    }
-
-    // Before attach.
-    uint32_t machine(uint32_t room, std::function<mc_dispatch_result_t(const Call &)> handler, bool running = true) {
-        const uint32_t id = stepped_->spawn(room);
-        bound_.push_back(new Bound{this, std::move(handler)});
-        check(stepped_->bind_function(id, call, bound_.back()), "not bound");
-        if (running)
-            check(stepped_->start(id), "not started");
-        return id;
-    }
-    void attach(OnFull on_full = OnFull::fault, OnLateReply on_late = OnLateReply::fault) {
-        stepped_->on_full = on_full;
-        stepped_->on_late_reply = on_late;
-        stepped_->hooks.context = this;
-        stepped_->hooks.pending = [](void *self, mc_machine_id_t, uint64_t, uint64_t,
-                                     mc_pending_cleanup_reason_t reason) {
-            (void)static_cast<World *>(self)->ended[reason].fetch_add(1, sync::relaxed);
-        };
-        engine = Attached::take_over(*stepped_, this);
-        check(engine != nullptr, "no memory");
-        Engine<Seq>::end(stepped_);
-    }
-    void send(uint32_t dst, uint64_t kind = 1, uint64_t payload = 0) {
-        check(engine->enqueue(dst, plain_envelope(0, kind, payload, 0)) == MC_MAILBOX_ENQUEUE_OK, "not sent");
-    }
-    // Dispatches until nothing is ready.
-    void pump() {
-        Attached::Dispatch dispatch(engine);
-        void *&slot = slots_[sync::thread_number() % most_threads];
-        while (Machine *machine = take()) {
-            (void)engine->run(dispatch, machine, &slot);
-            if (Machine *made = std::exchange(dispatch.ready, nullptr); made != nullptr)
-                ready(made);
-        }
-        engine->leave(dispatch);
-    }
-
-    // --- Host
-    void ready(Machine *first) noexcept override {
-        const base::SpinGuard guard(lock_);
-        (last_ == nullptr ? first_ : last_->next) = first;
-        for (last_ = first; last_->next != nullptr;)
-            last_ = last_->next;
-    }
-    void polled(Machine *) noexcept override {}
-    bool stop_polled(Machine *) noexcept override { return false; }
-    void wake(const Waker &) noexcept override {}
-    int64_t now_ns() const noexcept override { return 1; }
-    int64_t about_now_ns() const noexcept override { return 1; }
-    uint64_t ready_length() const noexcept override { return 0; }
-    void watch_timeouts() noexcept override {}
-    void unused() noexcept override {}
-
-    Attached *engine = nullptr;
-    sync::atomic<uint32_t> ended[5] = {};
-
-private:
-    static mc_dispatch_result_t call(void *context, mc_machine_id_t id, uint64_t state, const Envelope *env, Txn *txn,
-                                     uint64_t *) {
-        auto &bound = *static_cast<Bound *>(context);
-        auto *emit = static_cast<EmitContext *>(bound.world->slots_[sync::thread_number() % most_threads]);
-        return bound.handler({*bound.world, *emit, id, state, *env, *txn});
-    }
-    Machine *take() noexcept {
-        const base::SpinGuard guard(lock_);
-        Machine *machine = first_;
-        if (machine != nullptr) {
-            first_ = machine->next;
-            if (first_ == nullptr)
-                last_ = nullptr;
-        }
-        return machine;
-    }
-
-    Engine<Seq> *stepped_;
-    std::vector<Bound *> bound_;
-    void *slots_[most_threads] = {}; // each thread's own
-    base::Spinlock lock_;
-    Machine *first_ = nullptr; // guarded by lock_
-    Machine *last_ = nullptr;
-};
-
-testing::Exploration exploration(const char *name, int preemptions = 2) {
-    testing::Exploration all{.name = name};
-    all.preemptions = preemptions;
-    all.stale = 0; // all data is under locks, whose orders have tests of their own
-    all.timeouts = 0;
-    all.spurious = 0;
-    all.max_runs = 8'000;
-    all.isolate = true;
-    all.real_runs = 100;
-    return all;
-}
-
-// The kinds of what waits in a mailbox, as digits.
-uint64_t mail_of(World &world, uint32_t id) {
-    Machine *machine = world.engine->table().find(id);
-    uint64_t digits = 0;
-    while (machine != nullptr && !machine->mail.empty()) {
-        Envelope envelope;
-        machine->mail.pop(&envelope);
-        digits = 10 * digits + envelope.kind;
-    }
-    return digits;
-}
-
-} // namespace
+using namespace mc::machine::testing;
+using mc::testing::check;
+using mc::testing::Thread;
 
 // Goal: no message is lost between a machine that has just become empty and one that sends to it.
 Test(ParallelSys, every_message_is_dispatched) {
-    testing::expect_pass(exploration("ParallelSys/every_message_is_dispatched"), [] {
+    mc::testing::expect_pass(exploration("ParallelSys/every_message_is_dispatched"), [] {
         World world;
         const uint32_t id = world.machine(8, [](const Call &call) {
             call.set(call.state + 1);
@@ -192,7 +33,7 @@ Test(ParallelSys, every_message_is_dispatched) {
 
 // Goal: two transactions that send to the same two machines, in opposite orders, do so one after the other.
 Test(ParallelSys, transactions_are_atomic) {
-    testing::expect_pass(exploration("ParallelSys/transactions_are_atomic"), [] {
+    mc::testing::expect_pass(exploration("ParallelSys/transactions_are_atomic"), [] {
         World world;
         uint32_t sinks[2];
         for (uint32_t &sink : sinks)
@@ -223,7 +64,7 @@ Test(ParallelSys, transactions_are_atomic) {
 
 // Goal: a machine that stops in the middle of a transaction gets all of it, or the transaction does not happen.
 Test(ParallelSys, a_stop_is_before_or_after) {
-    testing::expect_pass(exploration("ParallelSys/a_stop_is_before_or_after"), [] {
+    mc::testing::expect_pass(exploration("ParallelSys/a_stop_is_before_or_after"), [] {
         World world;
         const uint32_t stops = world.machine(
             8, [](const Call &) { return MC_DISPATCH_OK; }, false);
@@ -251,7 +92,7 @@ Test(ParallelSys, a_stop_is_before_or_after) {
 
 // Goal: a machine is stopped while its handler runs, and while it commits; its memory is used again by another.
 Test(ParallelSys, a_stop_meets_its_dispatch) {
-    testing::expect_pass(exploration("ParallelSys/a_stop_meets_its_dispatch"), [] {
+    mc::testing::expect_pass(exploration("ParallelSys/a_stop_meets_its_dispatch"), [] {
         World world;
         const uint32_t sink = world.machine(
             8, [](const Call &) { return MC_DISPATCH_OK; }, false);
@@ -277,7 +118,7 @@ Test(ParallelSys, a_stop_meets_its_dispatch) {
 
 // Goal: of reply, stop of the requester and timeout exactly one ends a request.
 Test(ParallelSys, one_end_of_a_request) {
-    testing::expect_pass(exploration("ParallelSys/one_end_of_a_request"), [] {
+    mc::testing::expect_pass(exploration("ParallelSys/one_end_of_a_request"), [] {
         World world;
         const uint32_t requester = world.machine(
             8, [](const Call &) { return MC_DISPATCH_OK; }, false);
@@ -304,7 +145,7 @@ Test(ParallelSys, one_end_of_a_request) {
 
 // Goal: an asker that gives up gets the answer or withdraws, and a replier that is too late finds that out.
 Test(ParallelSys, an_asker_withdraws_or_is_answered) {
-    testing::expect_pass(exploration("ParallelSys/an_asker_withdraws_or_is_answered"), [] {
+    mc::testing::expect_pass(exploration("ParallelSys/an_asker_withdraws_or_is_answered"), [] {
         World world;
         const uint32_t replier = world.machine(8, [](const Call &call) {
             check(call.emit.reply(call.env.reply_cap_id, 3, 0, 0), "not staged");
@@ -329,7 +170,7 @@ Test(ParallelSys, an_asker_withdraws_or_is_answered) {
 // Goal: who waits for room is told when there is some, whenever that is, and when there never will be.
 Test(ParallelSys, room_is_not_missed) {
     for (const bool stops : {false, true})
-        testing::expect_pass(
+        mc::testing::expect_pass(
             exploration(stops ? "ParallelSys/room_is_not_missed/stops" : "ParallelSys/room_is_not_missed"), [=] {
                 World world;
                 const uint32_t full = world.machine(1, [](const Call &call) {
@@ -359,7 +200,7 @@ Test(ParallelSys, room_is_not_missed) {
 
 // Goal: two that wait for each other's room are found out: not both wait.
 Test(ParallelSys, two_do_not_wait_for_each_other) {
-    testing::expect_pass(exploration("ParallelSys/two_do_not_wait_for_each_other"), [] {
+    mc::testing::expect_pass(exploration("ParallelSys/two_do_not_wait_for_each_other"), [] {
         World world;
         for (uint32_t i = 0; i < 2; ++i)
             (void)world.machine(2, [=](const Call &call) {
@@ -383,7 +224,7 @@ Test(ParallelSys, two_do_not_wait_for_each_other) {
 
 // Goal: a machine that is spawned while a request in its name is sent has the request, and a reply finds it.
 Test(ParallelSys, requests_before_their_requester) {
-    testing::expect_pass(exploration("ParallelSys/requests_before_their_requester"), [] {
+    mc::testing::expect_pass(exploration("ParallelSys/requests_before_their_requester"), [] {
         World world;
         const uint32_t replier = world.machine(
             8, [](const Call &) { return MC_DISPATCH_OK; }, false);
