@@ -31,9 +31,10 @@ Test(Host, a_drop_waits_for_handlers, .timeout = 60) {
     const Many many(2);
     for (int round = 0; round < 5; ++round) {
         World world;
-        sync::atomic<uint64_t> inside{0};
+        sync::atomic<uint64_t> begun{0}, inside{0};
         const uint32_t id = world.machine([&](Call) {
             inside.store(1, sync::release);
+            begun.store(1, sync::release);
             const int64_t end = mc_now() + 10 * MC_MS;
             (void)csp::testing::hog_until([=] { return mc_now() >= end; });
             inside.store(0, sync::release);
@@ -41,7 +42,7 @@ Test(Host, a_drop_waits_for_handlers, .timeout = 60) {
         });
         world.attach();
         cr_assert_eq(world.send(id, 1), MC_MAILBOX_ENQUEUE_OK);
-        while (get(inside) == 0)
+        while (get(begun) == 0)
             cr_assert_eq(mc_sleep(MC_MS / 10), MC_OK);
         mc_machine_runtime_drop(&world.rt);
         cr_assert_eq(get(inside), 0, "a handler runs still");
