@@ -793,7 +793,8 @@ void MachineHost::drop() noexcept {
 void MachineHost::unused() noexcept {
     {
         const base::SpinGuard guard(idle_lock_);
-        if (!std::exchange(live_, false))
+        // Somebody who looks in late calls this again when he leaves; one of before may find the host open for another runtime.
+        if (uses_.load(sync::acquire) != closed || !std::exchange(live_, false))
             return;
     }
     for (uint32_t i = 0; i < count_; ++i)
