@@ -892,12 +892,11 @@ int32_t MachineHost::send(sched::ThreadContext &thread, Engine &engine, uint32_t
                 }
             } else {
                 status = is_closed() ? MC_E_SHUTDOWN : sched::refuse_to_begin(*here, deadline_ns, nullptr);
-                sched::WakeReason reason = sched::WakeReason::none;
                 if (status != MC_OK) {
                     guest.lock.unlock();
                 } else {
                     GuestParking parking(guest, deadline_ns);
-                    reason = sched::park(*here, parking);
+                    const sched::WakeReason reason = sched::park(*here, parking);
                     here = &sched::here_now(); // another thread's, perhaps
                     if (reason == sched::WakeReason::ready)
                         continue;
@@ -922,14 +921,12 @@ int32_t MachineHost::ask(sched::ThreadContext &thread, Engine &engine, uint32_t 
         return refused != MC_OK ? refused : MC_E_NOMEM;
     }
     int32_t status = status_of(engine.ask(dst, request, *asker));
-    bool waits = status == MC_OK;
     sched::ThreadContext *here = &thread;
-    while (waits) {
+    while (status == MC_OK) {
         asker->lock.lock();
         const machine::Asker::State state = asker->state;
         if (state != machine::Asker::State::waits) {
             asker->lock.unlock();
-            waits = false;
             if (state == machine::Asker::State::answered)
                 engine.take_answer(*asker, answer);
             else
@@ -938,12 +935,11 @@ int32_t MachineHost::ask(sched::ThreadContext &thread, Engine &engine, uint32_t 
         }
         // Who closes it looks for askers after that, with this lock: it has found us, or we find it closed.
         status = is_closed() ? MC_E_SHUTDOWN : sched::refuse_to_wait(*here, deadline_ns);
-        sched::WakeReason reason = sched::WakeReason::none;
         if (status != MC_OK) {
             asker->lock.unlock();
         } else {
             AskParking parking(*asker, deadline_ns);
-            reason = sched::park(*here, parking);
+            const sched::WakeReason reason = sched::park(*here, parking);
             here = &sched::here_now(); // another thread's, perhaps
             if (reason == sched::WakeReason::ready)
                 continue;
