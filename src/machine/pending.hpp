@@ -109,10 +109,10 @@ public:
     Row *oldest() const noexcept { return parts_.at(0).by_age.front(); }
     // Attached: the oldest of a part, and whom it belongs to. 0: there is none.
     uint32_t parts() const noexcept { return parts_.count(); }
-    uint64_t oldest_of(uint32_t part, uint64_t *created, int64_t *created_ns) const noexcept;
+    uint64_t oldest_of(uint32_t index, uint64_t *created, int64_t *created_ns) const noexcept;
 
     // Attached: an active request of a part whose owner is an asker; 0: there is none.
-    uint64_t asked_in(uint32_t part, Asker **asker) const noexcept;
+    uint64_t asked_in(uint32_t index, Asker **asker) const noexcept;
 
     // Of the next request that names none, unless it is pending. mint_from: as it was, when the ones since are given up.
     // Stepped.
