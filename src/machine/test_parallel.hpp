@@ -35,7 +35,7 @@ struct Call {
     }
 };
 
-constexpr uint32_t most_threads = 8;
+constexpr uint32_t most_threads = 32;
 
 // Who is ready, and what is to be undone at the end.
 struct World final : Host {
@@ -85,9 +85,9 @@ struct World final : Host {
     // Dispatches until nothing is ready, or so often.
     void pump(uint32_t most = UINT32_MAX) {
         Attached::Dispatch dispatch(engine);
-        void *&slot = slots_[sync::thread_number() % most_threads];
+        void *&mine = slot();
         for (Machine *machine = nullptr; most != 0 && (machine = take()) != nullptr; --most) {
-            (void)engine->run(dispatch, machine, &slot);
+            (void)engine->run(dispatch, machine, &mine);
             if (Machine *made = std::exchange(dispatch.ready, nullptr); made != nullptr)
                 ready(made);
         }
@@ -123,7 +123,7 @@ private:
     static mc_dispatch_result_t call(void *context, mc_machine_id_t id, uint64_t state, const Envelope *env, Txn *txn,
                                      uint64_t *) {
         auto &bound = *static_cast<Bound *>(context);
-        auto *emit = static_cast<EmitContext *>(bound.world->slots_[sync::thread_number() % most_threads]);
+        auto *emit = static_cast<EmitContext *>(bound.world->slot());
         return bound.handler({*bound.world, *emit, id, state, *env, *txn});
     }
     Machine *take() noexcept {
@@ -139,6 +139,13 @@ private:
 
     Engine<Seq> *stepped_;
     std::vector<Bound *> bound_;
+    // The calling thread's own: threads of a run have numbers that follow one another, but for the body's.
+    void *&slot() noexcept {
+        const uint32_t number = sync::thread_number();
+        return slots_[number == body_ ? 0 : 1 + number % (most_threads - 1)];
+    }
+
+    const uint32_t body_ = sync::thread_number();
     void *slots_[most_threads] = {}; // each thread's own
     base::Spinlock lock_;
     Machine *first_ = nullptr; // guarded by lock_
