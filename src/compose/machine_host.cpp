@@ -336,39 +336,46 @@ void MachineHost::polled(Machine *first) noexcept {
         Machine *machine = first;
         first = machine->next;
         one_more();
-        put_back_polled(machine);
+        queue_polled(machine);
     }
 }
 
-// It is counted as busy; and not any more, when nobody polls from now on: then it only waits for the end. A machine that is polled alone
-// is for who polls that very one.
-void MachineHost::put_back_polled(Machine *machine) noexcept {
+// It is counted as busy; and not any more, when nobody polls from now on: then it only waits for the end. A machine that is polled
+// alone is for who polls that very one. Its lock is held until it is in the list: who stops it, or binds it otherwise, has done so
+// before, and we see that; or looks for it in the list after that.
+void MachineHost::queue_polled(Machine *machine) noexcept {
     sched::WaitList::Taken taken;
-    bool ended = false;
+    bool waits = false;
     {
         const base::SpinGuard bound(machine->lock);
-        const bool alone = machine->binding == machine::Binding::poll_alone;
-        const uint32_t id = machine->id;
         const base::SpinGuard guard(polled_lock_);
-        (alone ? polled_alone_ : polled_).append(machine);
-        ended = polling_ended_;
-        if (sched::Waiting *waiting =
-                pollers_.take_first_if(MC_OK, [=](const sched::Waiting &w) { return w.asks == (alone ? id : 0); }))
-            taken.push_back(waiting);
+        waits = machine->is_polled() && machine->takes_mail();
+        if (waits || polling_ended_) {
+            const bool alone = machine->binding == machine::Binding::poll_alone;
+            (alone ? polled_alone_ : polled_).append(machine);
+            const uint32_t asked = alone ? machine->id : 0;
+            if (sched::Waiting *waiting =
+                    pollers_.take_first_if(MC_OK, [=](const sched::Waiting &w) { return w.asks == asked; }))
+                taken.push_back(waiting);
+            waits = !polling_ended_;
+            machine = nullptr;
+        }
     }
     sched::WaitList::wake_all(taken);
-    if (ended)
+    if (machine != nullptr)
+        engine_->give_back(machine);
+    if (!waits)
         one_less();
 }
 
-bool MachineHost::stop_polled(Machine *machine) noexcept {
+void MachineHost::stop_polled(Machine *machine) noexcept {
     {
         const base::SpinGuard guard(polled_lock_);
         if (polling_ended_ || (!polled_.remove(machine) && !polled_alone_.remove(machine)))
-            return false;
+            return;
     }
-    one_less();
-    return true;
+    engine_->give_back(machine);
+    one_less(); // not before: it may be ready now
 }
 
 // Under the lock: the machine that is to be polled next; null: none. Its id is written under its own lock, too, but not while it is

@@ -66,8 +66,8 @@ public:
 
     // --- polling; by who has a pin
 
-    // Up to `most` tokens, of machines that are polled and have mail (id 0), or of the one: waits for the first. MC_OK and how many; a status of the
-    // wait; MC_E_SHUTDOWN: the runtime was dropped; MC_E_NOMEM.
+    // Up to `most` tokens, of machines that are polled and have mail (id 0), or of the one: waits for the first. MC_OK and how
+    // many; a status of the wait; MC_E_SHUTDOWN: the runtime was dropped; MC_E_NOMEM.
     int32_t poll(sched::ThreadContext &thread, uint32_t id, int64_t deadline_ns, mc_machine_polled *out, uint32_t most,
                  uint32_t *count) noexcept;
     // 0: requests do not time out by the clock.
@@ -78,7 +78,7 @@ public:
     // --- machine::Host
     void ready(Machine *first) noexcept override;
     void polled(Machine *first) noexcept override;
-    bool stop_polled(Machine *machine) noexcept override;
+    void stop_polled(Machine *machine) noexcept override;
     void wake(const machine::Waker &waker) noexcept override;
     int64_t now_ns() const noexcept override;
     int64_t about_now_ns() const noexcept override;
@@ -157,11 +157,9 @@ private:
         bool remove(const Machine *machine) noexcept;
         Machine *take() noexcept;
     };
-    PollList &poll_list(uint32_t id) noexcept { return id == 0 ? polled_ : polled_alone_; }
-    static Machine *with_id(const PollList &list, uint32_t id) noexcept;
     Machine *find_polled(uint32_t id) noexcept;
     Machine *take_polled(uint32_t id) noexcept;
-    void put_back_polled(Machine *machine) noexcept;
+    void queue_polled(Machine *machine) noexcept;
     bool wait_for_polled(sched::ThreadContext &thread, uint32_t id, int64_t deadline_ns, int32_t *status) noexcept;
     void end_polling() noexcept;
     int64_t expire_tokens(int64_t now_ns) noexcept;

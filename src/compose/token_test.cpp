@@ -188,6 +188,86 @@ Test(Token, drivers_change) {
     cr_assert_eq(mc_machine_runtime_mailbox_len(&world.rt, id), 1);
 }
 
+// Goal: a machine that waits to be polled, by anybody or by who polls that one, and goes down meanwhile, keeps nobody waiting.
+Test(Token, goes_down_unpolled, .timeout = 60) {
+    for (const int executors : {0, 2}) {
+        if (executors != 0)
+            cr_assert_eq(csp_init_runtime(executors), 1);
+        for (const uint32_t alone : {0u, 1u})
+            for (const bool stops : {false, true}) {
+                World world;
+                const uint32_t id = polled_machine(world);
+                cr_assert_eq(mc_machine_bind_poll(&world.rt, id, alone), MC_OK);
+                world.attach();
+                cr_assert_eq(
+                    world.send(id, 1, reinterpret_cast<uintptr_t>(__mc_alloc(8, 8)), MC_PAYLOAD_LAYOUT_OWNED_MASK),
+                    MC_MAILBOX_ENQUEUE_OK);
+                cr_assert_eq(mc_machine_run_until_idle(&world.rt, mc_after(MC_MS)), MC_E_TIMEDOUT);
+                cr_assert_eq((stops ? mc_machine_runtime_stop : mc_machine_runtime_mark_faulted)(&world.rt, id), 1);
+                cr_assert_eq(mc_machine_run_until_idle(&world.rt, mc_after(10 * MC_SEC)), MC_OK);
+                cr_assert_eq(mc_machine_detach(&world.rt), MC_OK);
+                cr_assert_eq(mc_machine_runtime_mailbox_len(&world.rt, id), stops ? 0 : 1);
+                mc_machine_runtime_drop(&world.rt);
+                cr_assert_eq(__mc_alloc_live_blocks(), 0);
+            }
+        if (executors != 0)
+            csp_shutdown_runtime();
+    }
+}
+
+// Goal: it is bound, stopped, spawned and polled by several at once, and everybody gets what is theirs in the end.
+Test(Token, changes_hands, .timeout = 120) {
+    for (const int executors : {0, 2, 3}) {
+        if (executors != 0)
+            cr_assert_eq(csp_init_runtime(executors), 1);
+        {
+            World world;
+            world.attach();
+            sync::atomic<uint64_t> done{0}, id{polled_machine(world, 64)};
+            const mc_task_t poller = csp::testing::start([&] {
+                mc_machine_polled polled;
+                while (get(done) == 0) {
+                    const bool one = (get(id) & 1) != 0;
+                    const int32_t status =
+                        one ? mc_machine_poll_one(&world.rt, static_cast<uint32_t>(get(id)), mc_after(MC_MS), &polled)
+                            : mc_machine_poll(&world.rt, mc_after(MC_MS), &polled);
+                    if (status == MC_OK)
+                        (void)mc_txn_commit(polled.token); // it may have been stopped
+                    else
+                        cr_assert(status == MC_E_TIMEDOUT || status == MC_E_NOENT || status == MC_E_INVAL, "%d",
+                                  status);
+                }
+            });
+            const mc_task_t sender = csp::testing::start([&] {
+                while (get(done) == 0) {
+                    (void)world.send(static_cast<uint32_t>(get(id)), 1);
+                    cr_assert_eq(mc_sleep(0), MC_OK);
+                }
+            });
+            for (int i = 0; i < scaled(300); ++i) {
+                const auto now = static_cast<uint32_t>(get(id));
+                (void)mc_machine_bind_poll(&world.rt, now, i % 3 == 0 ? 0 : 1);
+                if (i % 4 == 0)
+                    mc_machine_runtime_bind_dispatch(&world.rt, now, nullptr, nullptr);
+                cr_assert_eq(mc_sleep(0), MC_OK);
+                if (i % 5 == 0) {
+                    cr_assert_eq(
+                        (i % 2 == 0 ? mc_machine_runtime_stop : mc_machine_runtime_mark_faulted)(&world.rt, now), 1);
+                    id.store(polled_machine(world, 64), sync::release);
+                }
+            }
+            done.store(1, sync::release);
+            csp::testing::join(poller);
+            csp::testing::join(sender);
+            (void)mc_machine_runtime_stop(&world.rt, static_cast<uint32_t>(get(id)));
+            cr_assert_eq(mc_machine_run_until_idle(&world.rt, mc_after(10 * MC_SEC)), MC_OK);
+            cr_assert_eq(mc_machine_detach(&world.rt), MC_OK);
+        }
+        if (executors != 0)
+            csp_shutdown_runtime();
+    }
+}
+
 // Goal: several poll, in batches and one by one, while tokens expire now and then: each envelope is given out once, in order.
 Test(Token, many_pollers, .timeout = 120) {
     for (const int executors : {0, 1, 2, 3}) {

@@ -33,14 +33,15 @@ public:
             unused();
     }
 
-    // --- by the engine; no lock held, but for now_ns
+    // --- by the engine; no lock held, but for now_ns and about_now_ns
 
     // These machines are ready, in this order; linked through `next`. Each is the host's until it gives it to Engine::run.
     virtual void ready(Machine *first) noexcept = 0;
     // The same for machines that are polled: each is the host's until it gives it to Engine::begin_polled.
     virtual void polled(Machine *first) noexcept = 0;
-    // A machine that waits to be polled does not any more. False: somebody has just polled it.
-    virtual bool stop_polled(Machine *machine) noexcept = 0;
+    // A machine that waits to be polled is not to be polled any more: it goes to Engine::give_back. Where somebody has just polled
+    // it, or it is only about to wait, that one finds out. It may be another machine by now, which waits anew then.
+    virtual void stop_polled(Machine *machine) noexcept = 0;
     virtual void wake(const Waker &waker) noexcept = 0;
     // About now, in steady nanoseconds; cheap.
     virtual int64_t now_ns() const noexcept = 0;

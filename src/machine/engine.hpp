@@ -146,6 +146,8 @@ public:
     bool begin_polled(Dispatch &dispatch, Machine *machine) noexcept;
     void finish_polled(Dispatch &dispatch, Machine &machine, mc_dispatch_result_t result, uint64_t code,
                        const Txn &txn) noexcept;
+    // Or given back, since it is not to be polled any more: it is ready, kept, or waits for mail, whatever has become of it.
+    void give_back(Machine *machine) noexcept;
     // Ends the requests that have timed out. When the next one will, in steady nanoseconds; INT64_MAX: none.
     int64_t expire_by_clock(int64_t now_ns) noexcept;
     // Stepped: it is inside a call that has called users.
@@ -280,7 +282,6 @@ private:
     InHand *in_hand(const Machine &machine) const noexcept;
     uint64_t retire_state(const Machine &machine, uint64_t state, uint64_t layout) const noexcept;
     template <class Bind> bool bind(uint32_t id, Bind set) noexcept;
-    void wake_anew(Machine *machine) noexcept;
     uint64_t now_tick() const noexcept { return tick_.load(sync::relaxed); }
     int64_t now_ns() const noexcept;
 

@@ -245,10 +245,13 @@ template <class Sync> bool Engine<Sync>::end_machine(uint32_t id) noexcept {
             Machine *const short_of_us = take_short(*machine, true);
             table_.unlink(machine);
             const bool in_use = machine->queued || machine->dispatching || machine->short_of != 0;
+            const bool waits_for_poll = machine->waits_for_poll();
             held.release();
             subscriptions_.unlock(topics);
             if (!in_use)
                 table_.keep(machine);
+            else if (waits_for_poll)
+                host_->stop_polled(machine);
             stops_.fetch_add(1, sync::relaxed);
             Woken woken;
             release_short(short_of_us, woken);
@@ -280,7 +283,10 @@ template <class Sync> bool Engine<Sync>::mark_as_faulted(uint32_t id) noexcept {
     machine->lifecycle = MC_MACHINE_FAULTED;
     Row *const rows = remove_rows(*machine, MC_PENDING_CLEANUP_REQUESTER_FAULTED);
     Machine *const short_of_us = take_short(*machine, true);
+    const bool waits_for_poll = machine->waits_for_poll();
     held.release();
+    if (waits_for_poll)
+        host_->stop_polled(machine);
     Woken woken;
     release_short(short_of_us, woken);
     tell(woken);
@@ -531,19 +537,18 @@ template <class Sync> template <class Bind> bool Engine<Sync>::bind(uint32_t id,
     Machine *machine = held.get();
     if (machine == nullptr || machine->lifecycle == MC_MACHINE_STOPPED)
         return false;
-    const bool waits_for_poll = Sync::shared && machine->queued && machine->is_polled();
+    const bool waits_for_poll = Sync::shared && machine->waits_for_poll();
     set(*machine);
     wake(woken, *machine);
     held.release();
     tell(woken);
     if constexpr (Sync::shared)
-        if (waits_for_poll && host_->stop_polled(machine)) // else who polls finds that it is bound otherwise
-            wake_anew(machine);
+        if (waits_for_poll)
+            host_->stop_polled(machine);
     return true;
 }
 
-// What the host has given back.
-template <class Sync> void Engine<Sync>::wake_anew(Machine *machine) noexcept {
+template <class Sync> void Engine<Sync>::give_back(Machine *machine) noexcept {
     Woken woken;
     bool gone = false;
     {

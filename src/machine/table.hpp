@@ -62,6 +62,7 @@ struct Machine {
     bool takes_mail() const noexcept { return lifecycle <= MC_MACHINE_RUNNING; }
     bool runs() const noexcept { return lifecycle == MC_MACHINE_RUNNING; }
     bool is_polled() const noexcept { return binding == Binding::poll || binding == Binding::poll_alone; }
+    bool waits_for_poll() const noexcept { return queued && is_polled(); }
 
     // As a new one. Its mail, rows and subscriptions are gone.
     void reset(uint32_t mailbox_bound) noexcept {
