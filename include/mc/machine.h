@@ -397,7 +397,7 @@ MC_API int32_t mc_machine_attach(mc_machine_runtime_t *rt, mc_runtime_t runtime)
 MC_API int32_t mc_machine_detach(mc_machine_runtime_t *rt) MC_NOEXCEPT;
 
 /* Until no machine is ready and no handler runs: attached, waits for that; else steps, as often as it takes. Machines that wait
- * for room, and requests that wait for replies, do not count. deadline_ns: of the steady clock; MC_FOREVER, MC_NOW.
+ * for room, and requests that wait for replies, do not count; attached, those that have mail to be polled, or a token, do. deadline_ns: of the steady clock; MC_FOREVER, MC_NOW.
  * MC_E_STALE: no such runtime. MC_E_TIMEDOUT, MC_E_CANCELED, MC_E_DEADLOCK, MC_E_SHUTDOWN: the wait's end. MC_E_CONTEXT: inside a
  * handler, or wherever the caller may not wait.
  * Blocks: fiber | thread. Threads: any; not attached: owner. Calls back: not attached: as a step. */
@@ -406,7 +406,7 @@ MC_API int32_t mc_machine_run_until_idle(mc_machine_runtime_t *rt, int64_t deadl
 /* Sends to a machine of an attached runtime, as mc_machine_runtime_enqueue, but waits while its mailbox is full: first come, first
  * served, machines that wait for room (RETRY) among them. What is not sent in the end is a dead letter.
  * MC_E_STALE: no such runtime. MC_E_NOTSUP: it is not attached. MC_E_NOENT, MC_E_CLOSED: dst is unknown, does not take mail.
- * MC_E_TIMEDOUT, MC_E_CANCELED, MC_E_DEADLOCK, MC_E_SHUTDOWN, MC_E_CONTEXT: the wait's end.
+ * MC_E_NOMEM. MC_E_TIMEDOUT, MC_E_CANCELED, MC_E_DEADLOCK, MC_E_SHUTDOWN, MC_E_CONTEXT: the wait's end.
  * Blocks: fiber | thread. Threads: any. Calls back: as enqueue. */
 MC_API int32_t mc_machine_send_until(mc_machine_runtime_t *rt, mc_machine_id_t dst, uint64_t kind, uint64_t payload0,
                                      uint64_t payload1, int64_t deadline_ns) MC_NOEXCEPT;

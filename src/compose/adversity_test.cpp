@@ -1,5 +1,6 @@
 // Attached machines where calls come at a bad moment: each of these was wrong once.
 #include "compose/test_attached.hpp"
+#include "machine/test_blob.hpp"
 
 #include <vector>
 
@@ -333,6 +334,28 @@ Test(Channels, feed_machines_and_are_fed, .timeout = 60) {
         if (executors != 0)
             csp_shutdown_runtime();
     }
+}
+
+// Goal: who waits for room waits for that, and not for memory; and a mailbox that was full once is no other.
+Test(Adversity, no_memory_to_send, .timeout = 60) {
+    machine::test::Memory memory;
+    memory.install();
+    {
+        World world;
+        const uint32_t id = world.machine(take, 1'000'000, false);
+        world.attach();
+        memory.allowed = 0;
+        uint64_t sent = 0;
+        int32_t status = MC_OK;
+        while ((status = mc_machine_send_until(&world.rt, id, 1, 0, 0, MC_FOREVER)) == MC_OK)
+            ++sent;
+        cr_assert_eq(status, MC_E_NOMEM);
+        cr_assert_eq(get(world.dead[MC_DEAD_LETTER_MAILBOX_FULL]), 1);
+        memory.allowed = INT64_MAX;
+        cr_assert_eq(mc_machine_send_until(&world.rt, id, 1, 0, 0, MC_FOREVER), MC_OK);
+        cr_assert_eq(mc_machine_runtime_mailbox_len(&world.rt, id), sent + 1);
+    }
+    cr_assert_eq(__mc_alloc_live_blocks(), 0);
 }
 
 } // namespace

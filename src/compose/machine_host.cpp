@@ -881,22 +881,18 @@ int32_t MachineHost::send(sched::ThreadContext &thread, Engine &engine, uint32_t
     machine::Guest guest;
     sched::ThreadContext *here = &thread;
     for (;;) {
-        const mc_mailbox_enqueue_result_t result = engine.enqueue_or_wait(dst, envelope, guest);
+        bool waits = false; // in the list of those who wait for room
+        const mc_mailbox_enqueue_result_t result = engine.enqueue_or_wait(dst, envelope, guest, &waits);
         if (result == MC_MAILBOX_ENQUEUE_OK)
             return MC_OK;
-        int32_t status = status_of(result);
-        if (result == MC_MAILBOX_ENQUEUE_FULL) {
+        int32_t status = result == MC_MAILBOX_ENQUEUE_FULL && !waits ? MC_E_NOMEM : status_of(result);
+        if (waits) {
             guest.lock.lock();
-            if (guest.short_of == 0) { // there is room; or no memory, which may be there again
+            if (guest.short_of == 0) { // there is room again
                 guest.lock.unlock();
-                if (const int32_t refused = is_closed() ? MC_E_SHUTDOWN : sched::refuse_to_wait(*here, deadline_ns);
-                    refused == MC_OK) {
-                    let_others_run();
-                    here = &sched::here_now();
+                status = is_closed() ? MC_E_SHUTDOWN : sched::refuse_to_wait(*here, deadline_ns);
+                if (status == MC_OK)
                     continue;
-                } else {
-                    status = refused;
-                }
             } else {
                 status = is_closed() ? MC_E_SHUTDOWN : sched::refuse_to_begin(*here, deadline_ns, nullptr);
                 if (status != MC_OK) {

@@ -245,8 +245,8 @@ template <class Sync> void Engine<Sync>::join_short(Machine &self, Machine &full
 }
 
 template <class Sync>
-mc_mailbox_enqueue_result_t Engine<Sync>::enqueue_or_wait(uint32_t dst, const Envelope &envelope,
-                                                          Guest &guest) noexcept {
+mc_mailbox_enqueue_result_t Engine<Sync>::enqueue_or_wait(uint32_t dst, const Envelope &envelope, Guest &guest,
+                                                          bool *waits) noexcept {
     Woken woken;
     Held held(*this, dst);
     Machine *machine = held.get();
@@ -255,11 +255,12 @@ mc_mailbox_enqueue_result_t Engine<Sync>::enqueue_or_wait(uint32_t dst, const En
     if (!machine->mail.fits(1)) {
         const base::SpinGuard guard(guest.lock);
         {
-            const base::SpinGuard waits(short_lock_);
+            const base::SpinGuard edge(short_lock_);
             guest.short_of = dst;
         }
         guest.waker = {};
         join_short(guest, *machine);
+        *waits = true;
         return MC_MAILBOX_ENQUEUE_FULL;
     }
     if (!machine->mail.reserve(1) || !hold(envelope)) {

@@ -157,9 +157,10 @@ public:
 
     // --- attached: sending with patience, see delivery.hpp
 
-    // FULL: the guest is in the machine's list, and out of it again (short_of is 0) when it is worth another try; or there is no
-    // memory, and it is not. Nothing is a dead letter.
-    mc_mailbox_enqueue_result_t enqueue_or_wait(uint32_t dst, const Envelope &envelope, Guest &guest) noexcept;
+    // FULL: the guest waits in the machine's list, and is out of it again (short_of is 0) when it is worth another try; or it does
+    // not wait, since there is no memory. Nothing is a dead letter.
+    mc_mailbox_enqueue_result_t enqueue_or_wait(uint32_t dst, const Envelope &envelope, Guest &guest,
+                                                bool *waits) noexcept;
     // True: it is out of the list, and was not let go. Else it was, and should try once more, or somebody else's turn is lost.
     bool leave_list(uint32_t dst, Guest &guest) noexcept;
     void lose(uint32_t dst, mc_mailbox_enqueue_result_t why, const Envelope &envelope) noexcept;
