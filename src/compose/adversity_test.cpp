@@ -358,5 +358,43 @@ Test(Adversity, no_memory_to_send, .timeout = 60) {
     cr_assert_eq(__mc_alloc_live_blocks(), 0);
 }
 
+// Goal: one that was woken to poll and has no memory for that takes nobody else's turn.
+Test(Adversity, no_memory_to_poll, .timeout = 60) {
+    machine::test::Memory memory;
+    memory.install();
+    {
+        World world;
+        const uint32_t any = world.machine(take), alone = world.machine(take);
+        cr_assert_eq(mc_machine_bind_poll(&world.rt, any, 0), MC_OK);
+        cr_assert_eq(mc_machine_bind_poll(&world.rt, alone, 1), MC_OK);
+        world.attach();
+        mc_machine_polled polled;
+        (void)world.send(any, 1); // its mailbox has its memory from then on
+        cr_assert_eq(mc_machine_poll(&world.rt, MC_NOW, &polled), MC_OK);
+        cr_assert_eq(mc_txn_commit(polled.token), MC_OK);
+        int32_t statuses[2] = {1, 1};
+        std::vector<mc_task_t> tasks;
+        for (int32_t &status : statuses)
+            tasks.push_back(csp::testing::start([&world, &status] {
+                mc_machine_polled mine;
+                status = mc_machine_poll(&world.rt, MC_FOREVER, &mine);
+                if (status == MC_OK)
+                    cr_assert_eq(mc_txn_commit(mine.token), MC_OK);
+            }));
+        cr_assert_eq(mc_sleep(a_while), MC_OK); // both wait
+        (void)world.send(alone, 1);
+        cr_assert_eq(mc_machine_poll_one(&world.rt, alone, MC_NOW, &polled), MC_OK); // the token that was spare
+        memory.fails_at = static_cast<int64_t>(memory.calls) + 1;
+        (void)world.send(any, 1);
+        for (const mc_task_t task : tasks)
+            csp::testing::join(task);
+        cr_assert_eq(memory.failures, 1);
+        cr_assert_eq(statuses[0], MC_E_NOMEM);
+        cr_assert_eq(statuses[1], MC_OK);
+        cr_assert_eq(mc_txn_commit(polled.token), MC_OK);
+    }
+    cr_assert_eq(__mc_alloc_live_blocks(), 0);
+}
+
 } // namespace
 } // namespace mc::compose::test

@@ -353,10 +353,7 @@ void MachineHost::queue_polled(Machine *machine) noexcept {
         if (waits || polling_ended_) {
             const bool alone = machine->binding == machine::Binding::poll_alone;
             (alone ? polled_alone_ : polled_).append(machine);
-            const uint32_t asked = alone ? machine->id : 0;
-            if (sched::Waiting *waiting =
-                    pollers_.take_first_if(MC_OK, [=](const sched::Waiting &w) { return w.asks == asked; }))
-                taken.push_back(waiting);
+            take_poller(alone ? machine->id : 0, &taken);
             waits = !polling_ended_;
             machine = nullptr;
         }
@@ -366,6 +363,23 @@ void MachineHost::queue_polled(Machine *machine) noexcept {
         engine_->give_back(machine);
     if (!waits)
         one_less();
+}
+
+// Under the lock: who polls that machine, or any (0), and has waited longest.
+void MachineHost::take_poller(uint32_t id, sched::WaitList::Taken *taken) noexcept {
+    if (sched::Waiting *waiting = pollers_.take_first_if(MC_OK, [=](const sched::Waiting &w) { return w.asks == id; }))
+        taken->push_back(waiting);
+}
+
+// Who was woken for that machine, perhaps, cannot take it: the next one may.
+void MachineHost::pass_on(uint32_t id) noexcept {
+    sched::WaitList::Taken taken;
+    {
+        const base::SpinGuard guard(polled_lock_);
+        if (find_polled(id) != nullptr)
+            take_poller(id, &taken);
+    }
+    sched::WaitList::wake_all(taken);
 }
 
 void MachineHost::stop_polled(Machine *machine) noexcept {
@@ -451,6 +465,7 @@ int32_t MachineHost::poll(sched::ThreadContext &thread, uint32_t id, int64_t dea
         Token *token = Token::make();
         if (token == nullptr) {
             status = MC_E_NOMEM;
+            pass_on(id);
             break;
         }
         Machine *machine = take_polled(id);

@@ -160,6 +160,8 @@ private:
     Machine *find_polled(uint32_t id) noexcept;
     Machine *take_polled(uint32_t id) noexcept;
     void queue_polled(Machine *machine) noexcept;
+    void take_poller(uint32_t id, sched::WaitList::Taken *taken) noexcept;
+    void pass_on(uint32_t id) noexcept;
     bool wait_for_polled(sched::ThreadContext &thread, uint32_t id, int64_t deadline_ns, int32_t *status) noexcept;
     void end_polling() noexcept;
     int64_t expire_tokens(int64_t now_ns) noexcept;

@@ -265,8 +265,11 @@ template <class Sync> Row *Engine<Sync>::claim(Dispatch &dispatch, uint64_t cap)
             dispatch.refusal = Refusal::moved;
             return nullptr;
         }
-        if (owner.asker == nullptr && machine == nullptr)
+        if (owner.asker == nullptr && machine == nullptr) {
+            if (!pending_.owner_of(cap, &owner, nullptr)) // it has stopped since; its requests end before its id does
+                dispatch.refusal = Refusal::late;
             return nullptr; // nobody could get it
+        }
     }
     Row *row = pending_.find_active(cap);
     if (row == nullptr || row->claimed)
