@@ -397,7 +397,8 @@ MC_API int32_t mc_machine_attach(mc_machine_runtime_t *rt, mc_runtime_t runtime)
 MC_API int32_t mc_machine_detach(mc_machine_runtime_t *rt) MC_NOEXCEPT;
 
 /* Until no machine is ready and no handler runs: attached, waits for that; else steps, as often as it takes. Machines that wait
- * for room, and requests that wait for replies, do not count; attached, those that have mail to be polled, or a token, do. deadline_ns: of the steady clock; MC_FOREVER, MC_NOW.
+ * for room, and requests that wait for replies, do not count; attached, those that have mail to be polled, or a token, do.
+ * deadline_ns: of the steady clock; MC_FOREVER, MC_NOW.
  * MC_E_STALE: no such runtime. MC_E_TIMEDOUT, MC_E_CANCELED, MC_E_DEADLOCK, MC_E_SHUTDOWN: the wait's end. MC_E_CONTEXT: inside a
  * handler, or wherever the caller may not wait.
  * Blocks: fiber | thread. Threads: any; not attached: owner. Calls back: not attached: as a step. */

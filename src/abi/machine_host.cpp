@@ -12,6 +12,7 @@ using mc::abi::word_of;
 using mc::compose::MachineHost;
 using mc::compose::Token;
 using mc::machine::Runtime;
+using Engine = MachineHost::Engine;
 
 MachineHost &host_of(const Runtime &runtime) noexcept { return static_cast<MachineHost &>(*runtime.host()); }
 
@@ -48,11 +49,7 @@ int32_t step_until_idle(uint64_t word, int64_t deadline_ns) noexcept {
     }
 }
 
-} // namespace
-
-namespace {
-
-// act(host): of a runtime that is attached.
+// act(host, engine): of a runtime that is attached.
 template <class Act> int32_t with_host(uint64_t word, Act act) noexcept {
     const Runtime runtime = mc::machine::find_runtime(word);
     if (!runtime)
@@ -60,11 +57,31 @@ template <class Act> int32_t with_host(uint64_t word, Act act) noexcept {
     if (!runtime.is_attached())
         return MC_E_NOTSUP;
     MachineHost &host = host_of(runtime);
-    if (host.pin(word) == nullptr)
+    Engine *engine = host.pin(word);
+    if (engine == nullptr)
         return MC_E_STALE;
-    const int32_t status = act(host);
+    const int32_t status = act(host, *engine);
     host.unpin();
     return status;
+}
+
+// The same of a call that may wait: act(thread, host, engine). Without memory for the thread: refuse(engine), for what the caller
+// has given away.
+template <class Act, class Refuse>
+int32_t with_waiting_host(uint64_t word, int64_t deadline_ns, Act act, Refuse refuse) noexcept {
+    return with_host(word, [&](MachineHost &host, Engine &engine) {
+        bool begun = false;
+        const int32_t status = mc::abi::with_waiting_thread(deadline_ns, [&](mc::sched::ThreadContext &thread) {
+            begun = true;
+            return act(thread, host, engine);
+        });
+        if (!begun)
+            refuse(engine);
+        return status;
+    });
+}
+template <class Act> int32_t with_waiting_host(uint64_t word, int64_t deadline_ns, Act act) noexcept {
+    return with_waiting_host(word, deadline_ns, act, [](Engine &) {});
 }
 
 } // namespace
@@ -84,7 +101,7 @@ int32_t mc_machine_set_on_late_reply_u64(uint64_t rt, uint32_t what) noexcept {
 int32_t mc_machine_set_request_timeout_u64(uint64_t rt, int64_t timeout_ns) noexcept {
     if (timeout_ns < 0)
         return MC_E_INVAL;
-    const int32_t status = with_host(rt, [=](MachineHost &host) {
+    const int32_t status = with_host(rt, [=](MachineHost &host, Engine &) {
         host.set_request_timeout(timeout_ns);
         return MC_OK;
     });
@@ -114,57 +131,33 @@ int32_t mc_machine_detach_u64(uint64_t rt) noexcept {
 }
 
 int32_t mc_machine_run_until_idle_u64(uint64_t rt, int64_t deadline_ns) noexcept {
-    const Runtime runtime = mc::machine::find_runtime(rt);
-    if (!runtime)
-        return MC_E_STALE;
-    if (!runtime.is_attached())
-        return step_until_idle(rt, deadline_ns);
-    return mc::abi::with_waiting_thread(deadline_ns, [&](mc::sched::ThreadContext &thread) -> int32_t {
-        MachineHost &host = host_of(runtime);
-        if (host.pin(rt) == nullptr)
-            return MC_E_STALE;
-        const int32_t status = host.wait_until_idle(thread, deadline_ns);
-        host.unpin();
-        return status;
-    });
+    const int32_t status =
+        with_waiting_host(rt, deadline_ns, [=](mc::sched::ThreadContext &thread, MachineHost &host, Engine &) {
+            return host.wait_until_idle(thread, deadline_ns);
+        });
+    return status == MC_E_NOTSUP ? step_until_idle(rt, deadline_ns) : status;
 }
 
 int32_t mc_machine_ask_u64(uint64_t rt, uint64_t dst, uint64_t kind, uint64_t payload0, uint64_t payload1,
                            int64_t deadline_ns, mc_machine_envelope_t *reply) noexcept {
-    const Runtime runtime = mc::machine::find_runtime(rt);
-    if (!runtime)
-        return MC_E_STALE;
-    if (!runtime.is_attached())
-        return MC_E_NOTSUP;
-    return mc::abi::with_waiting_thread(deadline_ns, [&](mc::sched::ThreadContext &thread) -> int32_t {
-        MachineHost &host = host_of(runtime);
-        MachineHost::Engine *engine = host.pin(rt);
-        if (engine == nullptr)
-            return MC_E_STALE;
-        const int32_t status = host.ask(thread, *engine, mc::abi::machine_id(dst),
-                                        mc::machine::plain_envelope(0, kind, payload0, payload1), deadline_ns, reply);
-        host.unpin();
-        return status;
-    });
+    const auto request = mc::machine::plain_envelope(0, kind, payload0, payload1);
+    return with_waiting_host(
+        rt, deadline_ns,
+        [&](mc::sched::ThreadContext &thread, MachineHost &host, Engine &engine) {
+            return host.ask(thread, engine, mc::abi::machine_id(dst), request, deadline_ns, reply);
+        },
+        [&](Engine &engine) { engine.refuse(payload0, payload1); });
 }
 
 int32_t mc_machine_send_until_u64(uint64_t rt, uint64_t dst, uint64_t kind, uint64_t payload0, uint64_t payload1,
                                   int64_t deadline_ns) noexcept {
-    const Runtime runtime = mc::machine::find_runtime(rt);
-    if (!runtime)
-        return MC_E_STALE;
-    if (!runtime.is_attached())
-        return MC_E_NOTSUP;
-    return mc::abi::with_waiting_thread(deadline_ns, [&](mc::sched::ThreadContext &thread) -> int32_t {
-        MachineHost &host = host_of(runtime);
-        MachineHost::Engine *engine = host.pin(rt);
-        if (engine == nullptr)
-            return MC_E_STALE;
-        const int32_t status = host.send(thread, *engine, mc::abi::machine_id(dst),
-                                         mc::machine::plain_envelope(0, kind, payload0, payload1), deadline_ns);
-        host.unpin();
-        return status;
-    });
+    const auto envelope = mc::machine::plain_envelope(0, kind, payload0, payload1);
+    return with_waiting_host(
+        rt, deadline_ns,
+        [&](mc::sched::ThreadContext &thread, MachineHost &host, Engine &engine) {
+            return host.send(thread, engine, mc::abi::machine_id(dst), envelope, deadline_ns);
+        },
+        [&](Engine &engine) { engine.lose(mc::abi::machine_id(dst), MC_MAILBOX_ENQUEUE_FULL, envelope); });
 }
 
 // --- polling ---
@@ -180,8 +173,8 @@ int32_t mc_machine_poll_one_u64(uint64_t rt, uint64_t machine, int64_t deadline_
     if (out == nullptr || id == 0)
         return MC_E_INVAL;
     uint32_t count = 0;
-    return mc::abi::with_waiting_thread(deadline_ns, [&](mc::sched::ThreadContext &thread) {
-        return with_host(rt, [&](MachineHost &host) { return host.poll(thread, id, deadline_ns, out, 1, &count); });
+    return with_waiting_host(rt, deadline_ns, [&](mc::sched::ThreadContext &thread, MachineHost &host, Engine &) {
+        return host.poll(thread, id, deadline_ns, out, 1, &count);
     });
 }
 
@@ -189,8 +182,8 @@ int32_t mc_machine_poll_batch_u64(uint64_t rt, int64_t deadline_ns, mc_machine_p
                                   uint32_t *count) noexcept {
     if (out == nullptr || count == nullptr || most == 0)
         return MC_E_INVAL;
-    return mc::abi::with_waiting_thread(deadline_ns, [&](mc::sched::ThreadContext &thread) {
-        return with_host(rt, [&](MachineHost &host) { return host.poll(thread, 0, deadline_ns, out, most, count); });
+    return with_waiting_host(rt, deadline_ns, [&](mc::sched::ThreadContext &thread, MachineHost &host, Engine &) {
+        return host.poll(thread, 0, deadline_ns, out, most, count);
     });
 }
 
@@ -202,7 +195,7 @@ int32_t mc_machine_poll_u64(uint64_t rt, int64_t deadline_ns, mc_machine_polled 
 int32_t mc_machine_set_token_timeout_u64(uint64_t rt, int64_t timeout_ns) noexcept {
     if (timeout_ns < 0)
         return MC_E_INVAL;
-    return with_host(rt, [=](MachineHost &host) {
+    return with_host(rt, [=](MachineHost &host, Engine &) {
         host.set_token_timeout(timeout_ns);
         return MC_OK;
     });

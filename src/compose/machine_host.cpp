@@ -859,33 +859,20 @@ int32_t MachineHost::wait_until_idle(sched::ThreadContext &thread, int64_t deadl
 
 namespace {
 
-struct AskParking : sched::Parking {
-    AskParking(machine::Asker &of, int64_t deadline) noexcept : Parking(commit_asker, deadline, nullptr), asker(&of) {
+// A wait that its place wakes, an asker or a guest, whose lock the caller holds, and the commit gives back.
+template <class Place> struct PlaceParking : sched::Parking {
+    PlaceParking(Place &at, const sched::WaitsFor &what, int64_t deadline) noexcept
+        : Parking(commit, deadline, nullptr), place(&at) {
         one_lock = true;
-        waits_for = sched::WaitsFor(sched::WaitKind::request, of.pending);
+        waits_for = what;
     }
 
-    machine::Asker *asker;
+    Place *place;
 
-    static void commit_asker(Parking &parking) noexcept {
-        auto &self = static_cast<AskParking &>(parking);
-        self.asker->waker = {self.task, self.epoch};
-        self.asker->lock.unlock(); // nothing of the waiter's frame is touched from here on
-    }
-};
-
-struct GuestParking : sched::Parking {
-    GuestParking(machine::Guest &of, int64_t deadline) noexcept : Parking(commit_guest, deadline, nullptr), guest(&of) {
-        one_lock = true;
-        waits_for = sched::WaitsFor(sched::WaitKind::send, of.short_of);
-    }
-
-    machine::Guest *guest;
-
-    static void commit_guest(Parking &parking) noexcept {
-        auto &self = static_cast<GuestParking &>(parking);
-        self.guest->waker = {self.task, self.epoch};
-        self.guest->lock.unlock(); // nothing of the waiter's frame is touched from here on
+    static void commit(Parking &parking) noexcept {
+        auto &self = static_cast<PlaceParking &>(parking);
+        self.place->waker = {self.task, self.epoch};
+        self.place->lock.unlock(); // nothing of the waiter's frame is touched from here on
     }
 };
 
@@ -913,7 +900,7 @@ int32_t MachineHost::send(sched::ThreadContext &thread, Engine &engine, uint32_t
                 if (status != MC_OK) {
                     guest.lock.unlock();
                 } else {
-                    GuestParking parking(guest, deadline_ns);
+                    PlaceParking parking(guest, sched::WaitsFor(sched::WaitKind::send, dst), deadline_ns);
                     const sched::WakeReason reason = sched::park(*here, parking);
                     here = &sched::here_now(); // another thread's, perhaps
                     if (reason == sched::WakeReason::ready)
@@ -956,7 +943,7 @@ int32_t MachineHost::ask(sched::ThreadContext &thread, Engine &engine, uint32_t 
         if (status != MC_OK) {
             asker->lock.unlock();
         } else {
-            AskParking parking(*asker, deadline_ns);
+            PlaceParking parking(*asker, sched::WaitsFor(sched::WaitKind::request, asker->pending), deadline_ns);
             const sched::WakeReason reason = sched::park(*here, parking);
             here = &sched::here_now(); // another thread's, perhaps
             if (reason == sched::WakeReason::ready)

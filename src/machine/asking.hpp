@@ -9,7 +9,7 @@
 #pragma once
 
 #include "base/guarded.hpp"
-#include "machine/engine.hpp"
+#include "machine/delivery.hpp"
 
 namespace mc::machine {
 
@@ -22,52 +22,52 @@ mc_mailbox_enqueue_result_t Engine<Sync>::ask(uint32_t dst, const Envelope &give
     mc_dead_letter_reason_t why = MC_DEAD_LETTER_MAILBOX_FULL;
     if (machine == nullptr || !machine->takes_mail()) {
         why = why_refused(dst, machine);
-    } else {
-        const bool boxed = is_box(given.payload0, given.payload1);
-        bool holds = false;
-        Row *row = nullptr;
-        if (machine->mail.fits(1) && machine->mail.reserve(1)) {
-            holds = !boxed || boxes_.hold(given.payload0); // the envelope
-            row = holds ? reserve_row() : nullptr;
+    } else if (Row *row = prepare_request(*machine, given, &envelope); row != nullptr) {
+        row->asker = &asker;
+        {
+            const base::SpinGuard guard(asker.lock);
+            asker.state = Asker::State::waits;
+            asker.pending = row->id;
+            asker.waker = {};
+            row->position = machine->mail.push(envelope);
+            pending_.activate(row, now_tick(), now_ns());
         }
-        if (row != nullptr) {
-            if (boxed)
-                (void)boxes_.hold(given.payload0); // the row; it is held
-            row->dst = dst;
-            row->site = given.origin_request_site_key;
-            row->payload0 = given.payload0;
-            row->payload1 = given.payload1;
-            row->asker = &asker;
-            envelope.reply_cap_id = row->id;
-            {
-                const base::SpinGuard guard(asker.lock);
-                asker.state = Asker::State::waits;
-                asker.pending = row->id;
-                asker.waker = {};
-                row->position = machine->mail.push(envelope);
-                pending_.activate(row, now_tick(), now_ns());
-            }
-            Woken woken;
-            woken.requests = true;
-            wake(woken, *machine);
-            held.release();
-            tell(woken);
-            return MC_MAILBOX_ENQUEUE_OK;
-        }
-        if (holds && boxed)
-            (void)boxes_.let_go(given.payload0); // not dropped
-        machine->mail.give_back_unused();
+        Woken woken;
+        woken.requests = true;
+        wake(woken, *machine);
+        held.release();
+        tell(woken);
+        return MC_MAILBOX_ENQUEUE_OK;
     }
     held.release();
     undeliverable(dst, why, envelope);
-    switch (why) {
-    case MC_DEAD_LETTER_UNKNOWN_MACHINE:
-        return MC_MAILBOX_ENQUEUE_MACHINE_UNKNOWN;
-    case MC_DEAD_LETTER_MAILBOX_FULL:
-        return MC_MAILBOX_ENQUEUE_FULL;
-    default:
-        return MC_MAILBOX_ENQUEUE_MACHINE_NOT_RUNNING;
-    }
+    return delivery::result_of(why);
+}
+
+// Ends the asker's request, unless it has ended: null. The caller ends the row, and wakes row->waker.
+template <class Sync>
+Row *Engine<Sync>::take_asked(Asker &asker, uint64_t id, mc_pending_cleanup_reason_t reason) noexcept {
+    const base::SpinGuard guard(asker.lock);
+    Row *row = pending_.find_active(id);
+    if (row == nullptr || row->asker != &asker)
+        return nullptr;
+    pending_.remove(row, reason);
+    asker.state = Asker::State::ended;
+    row->waker = asker.waker;
+    return row;
+}
+
+// False: somebody else has ended it.
+template <class Sync>
+bool Engine<Sync>::end_asked(Asker &asker, uint64_t id, mc_pending_cleanup_reason_t reason) noexcept {
+    Row *row = take_asked(asker, id, reason);
+    if (row == nullptr)
+        return false;
+    const Waker waker = row->waker;
+    end_removed(row, reason);
+    if (waker.task != nullptr)
+        host_->wake(waker);
+    return true;
 }
 
 // The words are that box's.
@@ -157,17 +157,10 @@ bool Engine<Sync>::answer(Asker &asker, uint64_t cap, Envelope &envelope, mc_mac
 
 // The asker's task gives up. False: it is too late for that, and there is an answer, or it has ended otherwise.
 template <class Sync> bool Engine<Sync>::withdraw(Asker &asker) noexcept {
-    Row *row = nullptr;
-    {
-        const base::SpinGuard guard(asker.lock);
-        if (asker.state != Asker::State::waits)
-            return false;
-        row = pending_.find_active(asker.pending);
-        pending_.remove(row, MC_PENDING_CLEANUP_TIMEOUT);
-        asker.state = Asker::State::ended;
-    }
-    end_removed(row, MC_PENDING_CLEANUP_TIMEOUT);
-    return true;
+    Row *row = take_asked(asker, asker.pending, MC_PENDING_CLEANUP_TIMEOUT);
+    if (row != nullptr)
+        end_removed(row, MC_PENDING_CLEANUP_TIMEOUT); // nobody is woken: it is us
+    return row != nullptr;
 }
 
 // By the asker's task, of one that is answered. A box in the answer is the program's; the request's own goes. out: null drops both.
@@ -191,26 +184,8 @@ template <class Sync> void Engine<Sync>::refuse(uint64_t word0, uint64_t word1) 
 template <class Sync> void Engine<Sync>::end_askers() noexcept {
     for (uint32_t part = 0; part < pending_.parts(); ++part) {
         Asker *asker = nullptr;
-        while (const uint64_t id = pending_.asked_in(part, &asker)) {
-            Row *row = nullptr;
-            Waker waker;
-            {
-                const base::SpinGuard guard(asker->lock);
-                row = pending_.find_active(id);
-                if (row != nullptr && row->asker == asker) {
-                    pending_.remove(row, MC_PENDING_CLEANUP_REQUESTER_STOPPED);
-                    asker->state = Asker::State::ended;
-                    waker = asker->waker;
-                } else {
-                    row = nullptr;
-                }
-            }
-            if (row == nullptr)
-                continue; // it has just ended
-            end_removed(row, MC_PENDING_CLEANUP_REQUESTER_STOPPED);
-            if (waker.task != nullptr)
-                host_->wake(waker);
-        }
+        while (const uint64_t id = pending_.asked_in(part, &asker))
+            (void)end_asked(*asker, id, MC_PENDING_CLEANUP_REQUESTER_STOPPED); // or it has just ended
     }
 }
 

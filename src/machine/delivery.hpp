@@ -425,6 +425,29 @@ private:
     bool locked_ = false;
 };
 
+// With the machine's lock: all that a direct request takes there. The row, which the caller gives a requester, and whose id the
+// envelope has; both hold the payload's box, and the mailbox has room. Null: nothing has changed.
+template <class Sync>
+inline Row *Engine<Sync>::prepare_request(Machine &machine, const Envelope &given, Envelope *envelope) noexcept {
+    const bool boxed = is_box(given.payload0, given.payload1);
+    if (machine.mail.fits(1) && machine.mail.reserve(1) && (!boxed || boxes_.hold(given.payload0))) { // the envelope
+        if (Row *row = reserve_row(); row != nullptr) {
+            if (boxed)
+                (void)boxes_.hold(given.payload0); // the row; it is held
+            row->dst = machine.id;
+            row->site = given.origin_request_site_key;
+            row->payload0 = given.payload0;
+            row->payload1 = given.payload1;
+            envelope->reply_cap_id = row->id;
+            return row;
+        }
+        if (boxed)
+            (void)boxes_.let_go(given.payload0); // not dropped
+    }
+    machine.mail.give_back_unused();
+    return nullptr;
+}
+
 template <class Sync>
 mc_mailbox_enqueue_result_t Engine<Sync>::request(uint32_t src, uint32_t dst, const Envelope &given,
                                                   uint64_t *out_pending) noexcept {
@@ -432,40 +455,20 @@ mc_mailbox_enqueue_result_t Engine<Sync>::request(uint32_t src, uint32_t dst, co
     Woken woken;
     Pair pair(*this, src, dst);
     Machine *machine = pair.destination();
-    mc_dead_letter_reason_t why = static_cast<mc_dead_letter_reason_t>(0);
+    mc_dead_letter_reason_t why = MC_DEAD_LETTER_MAILBOX_FULL;
     if (machine == nullptr || !machine->takes_mail()) {
         why = why_refused(dst, machine);
-    } else {
-        const bool boxed = is_box(given.payload0, given.payload1);
-        bool held = false;
-        Row *row = nullptr;
-        if (machine->mail.fits(1) && machine->mail.reserve(1)) {
-            held = !boxed || boxes_.hold(given.payload0); // the envelope
-            row = held ? reserve_row() : nullptr;
-        }
-        if (row != nullptr) {
-            if (boxed)
-                (void)boxes_.hold(given.payload0); // the row; it is held
-            row->dst = dst;
-            row->site = given.origin_request_site_key;
-            row->payload0 = given.payload0;
-            row->payload1 = given.payload1;
-            envelope.reply_cap_id = row->id;
-            row->position = machine->mail.push(envelope);
-            const uint64_t id = row->id; // attached, it may be over as soon as nothing is locked
-            link_request(row, src, pair.source());
-            woken.requests = true;
-            wake(woken, *machine);
-            pair.release();
-            if (out_pending != nullptr)
-                *out_pending = id;
-            tell(woken);
-            return MC_MAILBOX_ENQUEUE_OK;
-        }
-        if (held && boxed)
-            (void)boxes_.let_go(given.payload0); // not dropped
-        machine->mail.give_back_unused();
-        why = MC_DEAD_LETTER_MAILBOX_FULL;
+    } else if (Row *row = prepare_request(*machine, given, &envelope); row != nullptr) {
+        row->position = machine->mail.push(envelope);
+        const uint64_t id = row->id; // attached, it may be over as soon as nothing is locked
+        link_request(row, src, pair.source());
+        woken.requests = true;
+        wake(woken, *machine);
+        pair.release();
+        if (out_pending != nullptr)
+            *out_pending = id;
+        tell(woken);
+        return MC_MAILBOX_ENQUEUE_OK;
     }
     pair.release();
     undeliverable(dst, why, envelope);

@@ -302,6 +302,8 @@ private:
     void link_request(Row *row, uint32_t requester, Machine *machine) noexcept;
     __attribute__((always_inline)) inline void wake(Woken &woken, Machine &machine) noexcept;
     Row *reserve_row() noexcept;
+    __attribute__((always_inline)) inline Row *prepare_request(Machine &machine, const Envelope &given,
+                                                               Envelope *envelope) noexcept;
     void release_short(Machine *last, Woken &woken) noexcept;
     Machine *take_short(Machine &machine, bool all) noexcept;
     bool wait_for_room(Machine &self, Machine &full) noexcept;
@@ -309,6 +311,8 @@ private:
     void forget_short() noexcept;
 
     // asking.hpp
+    Row *take_asked(Asker &asker, uint64_t id, mc_pending_cleanup_reason_t reason) noexcept;
+    bool end_asked(Asker &asker, uint64_t id, mc_pending_cleanup_reason_t reason) noexcept;
     bool answer(Asker &asker, uint64_t cap, Envelope &envelope, mc_machine_reply_result_t *result) noexcept;
     static void give_answer(Row &row, const Envelope &envelope) noexcept;
     bool may_answer(const Dispatch &dispatch, const Row &row, uint64_t word0, uint64_t word1) const noexcept;

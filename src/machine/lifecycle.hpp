@@ -427,24 +427,13 @@ bool Engine<Sync>::expire_oldest(uint32_t part, uint64_t tick, int64_t now, int6
     Pending::Owner owner;
     if (!pending_.owner_of(id, &owner, nullptr))
         return true; // it has just ended
-    Row *row = nullptr;
     if (owner.asker != nullptr) {
-        Waker waker;
-        {
-            const base::SpinGuard guard(owner.asker->lock);
-            row = pending_.find_active(id);
-            if (row != nullptr && row->asker == owner.asker) {
-                pending_.remove(row, MC_PENDING_CLEANUP_TIMEOUT);
-                owner.asker->state = Asker::State::ended;
-                waker = owner.asker->waker;
-            } else {
-                row = nullptr;
-            }
-        }
-        if (row != nullptr && waker.task != nullptr)
-            host_->wake(waker);
-    } else {
-        // A requester that is a machine, or an orphan. It may become one, or cease to be: then look again.
+        (void)end_asked(*owner.asker, id, MC_PENDING_CLEANUP_TIMEOUT);
+        return true;
+    }
+    // A requester that is a machine, or an orphan. It may become one, or cease to be: then look again.
+    Row *row = nullptr;
+    {
         Held held(*this, owner.requester);
         if (held.get() != nullptr) {
             row = pending_.find_active(id);
