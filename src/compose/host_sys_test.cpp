@@ -21,9 +21,9 @@ struct Counted {
     Counted() { mc_machine_runtime_init(&rt); }
     ~Counted() { mc_machine_runtime_drop(&rt); }
 
-    uint32_t machine(bool running = true) {
+    uint32_t machine(bool running = true, uint32_t room = 8) {
         mc_machine_id_t id = 0;
-        check(mc_machine_runtime_spawn(&rt, 8, &id) == 1, "not spawned");
+        check(mc_machine_runtime_spawn(&rt, room, &id) == 1, "not spawned");
         mc_machine_runtime_bind_dispatch(&rt, id, count, nullptr);
         if (running)
             check(mc_machine_runtime_start(&rt, id) == 1, "not started");
@@ -97,21 +97,23 @@ Test(HostSys, what_is_sent_while_one_stands_still, .timeout = 120) {
     });
 }
 
-// Goal: who asks while the runtime is dropped is told, wherever he is by then.
-Test(HostSys, asks_meet_a_drop, .timeout = 120) {
-    const auto body = [] {
+namespace {
+
+// wait(world's word, a machine that is not started): a call that waits for ever, unless the runtime is dropped.
+template <class Wait> void meet_a_drop(const char *name, Wait wait) {
+    const auto body = [=] {
         Counted world;
-        const uint32_t deaf = world.machine(false);
+        const uint32_t deaf = world.machine(false, 1);
         world.attach();
         const uint64_t word = world.word();
         int32_t status = MC_OK;
         {
-            const Thread asker([&] { status = mc_machine_ask_u64(word, deaf, 1, 0, 0, MC_FOREVER, nullptr); });
+            const Thread waiter([&] { status = wait(word, deaf); });
             mc_machine_runtime_drop(&world.rt);
         }
         check(status == MC_E_SHUTDOWN || status == MC_E_STALE, "%d", status);
     };
-    mc::testing::expect_pass({.name = "HostSys/asks_meet_a_drop",
+    mc::testing::expect_pass({.name = name,
                               .preemptions = 2, // each of them in the middle of what it does
                               .stale = 0,
                               .timeouts = 0,
@@ -121,4 +123,23 @@ Test(HostSys, asks_meet_a_drop, .timeout = 120) {
                               .isolate = true,
                               .real_runs = 100},
                              body);
+}
+
+} // namespace
+
+// Goal: who asks while the runtime is dropped is told, wherever he is by then.
+Test(HostSys, asks_meet_a_drop, .timeout = 120) {
+    meet_a_drop("HostSys/asks_meet_a_drop", [](uint64_t word, uint32_t deaf) {
+        return mc_machine_ask_u64(word, deaf, 1, 0, 0, MC_FOREVER, nullptr);
+    });
+}
+
+// Goal: likewise who waits for room.
+Test(HostSys, sends_meet_a_drop, .timeout = 120) {
+    meet_a_drop("HostSys/sends_meet_a_drop", [](uint64_t word, uint32_t deaf) {
+        int32_t status = MC_OK;
+        for (uint32_t sent = 0; status == MC_OK && sent < 2; ++sent) // there is room for one
+            status = mc_machine_send_until_u64(word, deaf, 1, 0, 0, MC_FOREVER);
+        return status;
+    });
 }
