@@ -15,17 +15,22 @@ namespace mc::base {
 class Spinlock {
 public:
     void lock() noexcept {
-        // acquire: pairs with unlock's release; everything the last holder did is visible.
-        if (word_.exchange(1, sync::acquire) != 0) [[unlikely]]
-            lock_contended();
+        if (const uint32_t holder = begin(); holder != free) [[unlikely]]
+            wait(holder);
     }
-    bool try_lock() noexcept { return word_.exchange(1, sync::acquire) == 0; }
-    void unlock() noexcept { word_.store(0, sync::release); } // release: pairs with lock's acquire
+    // The two halves of lock(), for who would rather wait where no registers need be saved for it. Free: it is the caller's, else he
+    // waits for whoever has it.
+    static constexpr uint32_t free = 0;
+    // acquire: pairs with unlock's release; everything the last holder did is visible.
+    uint32_t begin() noexcept { return word_.exchange(taken, sync::acquire); }
+    void wait(uint32_t holder) noexcept;
+    bool try_lock() noexcept { return word_.exchange(taken, sync::acquire) == free; }
+    void unlock() noexcept { word_.store(free, sync::release); } // release: pairs with lock's acquire
 
 private:
-    void lock_contended() noexcept;
+    static constexpr uint32_t taken = 1, taken_after_waiting = 2;
 
-    sync::atomic<uint32_t> word_{0};
+    sync::atomic<uint32_t> word_{free};
 };
 
 class SpinGuard {
