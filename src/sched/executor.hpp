@@ -119,6 +119,8 @@ public:
     // Runnable tasks that are to run here join the tail. The second: linked through next; null is none.
     void accept(Task *task) noexcept;
     void accept_all(Task *first) noexcept;
+    // Executor's thread: what is runnable here without asking others; the running task is in none of these.
+    bool others_queued() const noexcept;
     // The running task has used up its quantum. Returns the context of the thread that it goes on on.
     ThreadContext *end_quantum() noexcept;
 
@@ -258,7 +260,6 @@ private:
     void tell_late(int64_t now) noexcept;
     bool is_worth_a_wake(uint64_t tasks) const noexcept;
     void measure_turns(int64_t now) noexcept;
-    bool others_queued() const noexcept;
     void leave_for(Parking &marker) noexcept;
     bool complete_marker(const Parking &marker, Task *left) noexcept;
     void push_pinned(Task *task) noexcept;

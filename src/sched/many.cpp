@@ -148,7 +148,6 @@ bool Executor::is_worth_a_wake(uint64_t tasks) const noexcept {
     return turn == 0 || static_cast<int64_t>(tasks) * turn >= linger_max_ns;
 }
 
-// What is runnable here without asking others; the running task is in none of these.
 bool Executor::others_queued() const noexcept {
     return next_.load(sync::relaxed) != nullptr || pinned_head_ != nullptr || ring_.size() != 0 || wheel_.size() != 0;
 }

@@ -13,19 +13,21 @@ namespace {
 
 #if defined(MC_SYS) && MC_SYS
 constexpr int64_t starved_after_ns = 300; // time goes slowly there
-constexpr int spins = 1, looks = 1;
+constexpr int first_pauses = 1, most_pauses = 1, pauses_in_all = 1;
 #else
 constexpr int64_t starved_after_ns = 1'000'000;
-// Between looks, long enough for the owner to give it back and lock it again many times: each look takes the line away from
-// it, so that a loser that looks all the time makes both slow.
-constexpr int spins = 30, looks = 4; // as Go's sync.Mutex
+constexpr int first_pauses = 15, most_pauses = 120, pauses_in_all = 480; // in all they take what a wake-up costs
 #endif
 
 enum Grant : int32_t { try_again = 0, owned = 1 };
 
-// Whether the owner could be running while we spin.
+constexpr int64_t moment_ns = 1'000;
+
+// Whether the owner could be running while we spin, and nobody waits for our processor.
 bool may_spin(const ThreadContext &thread) noexcept {
-    return (thread.executor == nullptr || thread.executor->many()) && base::known_cpus() > 1;
+    if (base::known_cpus() < 2)
+        return false;
+    return thread.executor == nullptr || (thread.executor->many() && !thread.executor->others_queued());
 }
 
 } // namespace
@@ -78,11 +80,18 @@ Mutex::Attempt Mutex::attempt(const Task &task, uint64_t handle, bool may_wait) 
 }
 
 // A short while, for an owner that is about to give it back on another processor, and to nobody in particular.
+//
+// Each look takes the line away from the owner, so that one who looks all the time makes both slow. A first meeting is chance, and
+// the next look comes soon. But who meets somebody that had to wait himself a moment ago will meet him again at each turn: he keeps
+// away long enough for the other to give it back and lock it a hundred times.
 void Mutex::spin(const ThreadContext &thread) const noexcept {
     if (!may_spin(thread) || owned_by(*thread.running))
         return;
-    for (int look = 0; look < looks && (word_.load(sync::relaxed) & owner_mask) != 0; ++look)
-        for (int i = 0; i < spins; ++i)
+    const bool again = sync::now_ns() - moment_ns < met_ns_.load(sync::relaxed);
+    int pauses = again ? most_pauses : first_pauses;
+    for (int paused = 0; paused < pauses_in_all && (word_.load(sync::relaxed) & owner_mask) != 0;
+         paused += pauses, pauses = std::min(2 * pauses, most_pauses))
+        for (int i = 0; i < pauses; ++i)
             sync::cpu_relax();
 }
 
@@ -90,6 +99,11 @@ void Mutex::spin(const ThreadContext &thread) const noexcept {
 int32_t Mutex::taken(Task &task) noexcept {
     note_held(task);
     return in_doubt();
+}
+
+int32_t Mutex::taken_after_waiting(Task &task) noexcept {
+    met_ns_.store(sync::now_ns(), sync::relaxed);
+    return taken(task);
 }
 
 // By the owner.
@@ -113,7 +127,7 @@ int32_t Mutex::lock_slow(ThreadContext &thread, uint64_t handle, int64_t deadlin
             wait_lock_.unlock();
         switch (outcome) {
         case Attempt::taken:
-            return taken(task);
+            return taken_after_waiting(task);
         case Attempt::recursed:
             ++recursion_;
             return in_doubt();
