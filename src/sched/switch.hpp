@@ -16,13 +16,13 @@ inline void Executor::note_leaving(Task *self) noexcept {
     sync::handoff_release(this);
 }
 
-inline void Executor::jump(Task *to) noexcept {
+__attribute__((always_inline)) inline void Executor::jump(Task *to) noexcept {
     if (to->sp == nullptr) [[unlikely]]
         return jump_to_new(to); // a call with nothing after it: who jumps to others saves no registers for it
     switch_to(to);
 }
 
-inline void Executor::switch_to(Task *to) noexcept {
+__attribute__((always_inline)) inline void Executor::switch_to(Task *to) noexcept {
     Task *self = thread_.running;
     thread_.running = to;
     note_leaving(self);
