@@ -25,17 +25,6 @@ __attribute__((noinline)) int32_t operate_patiently(mc_chan_t ch, Side side, voi
     return operate(ch, side, element, Patience{});
 }
 
-// What most calls are: in the midst of a quantum, with a buffer that has an element, or space for one. It counts as any
-// other. False: nothing has happened.
-template <Side side> __attribute__((always_inline)) inline bool pass(mc_chan_t ch, void *element) noexcept {
-    ThreadContext *thread = mc::sched::current();
-    if (thread == nullptr || thread->executor == nullptr || thread->reductions <= 1 ||
-        !mc::csp::pass_chan<side>(ch, element))
-        return false;
-    --thread->reductions;
-    return true;
-}
-
 // A sender's element is only read.
 void *readable(const void *element) noexcept { return const_cast<void *>(element); }
 
@@ -57,14 +46,10 @@ int32_t mc_chan_create(mc_runtime_t rt, uint32_t elem_size, uint32_t capacity, m
 }
 
 int32_t mc_send(mc_chan_t ch, const void *elem) noexcept {
-    if (pass<mc::csp::writer_side>(ch, readable(elem)))
-        return MC_OK;
-    return operate_patiently(ch, mc::csp::writer_side, readable(elem));
+    return mc::csp::pass_chan<mc::csp::writer_side, operate_patiently>(ch, readable(elem));
 }
 int32_t mc_recv(mc_chan_t ch, void *elem) noexcept {
-    if (pass<mc::csp::reader_side>(ch, elem))
-        return MC_OK;
-    return operate_patiently(ch, mc::csp::reader_side, elem);
+    return mc::csp::pass_chan<mc::csp::reader_side, operate_patiently>(ch, elem);
 }
 int32_t mc_send_try(mc_chan_t ch, const void *elem) noexcept { return send(ch, elem, {true}); }
 int32_t mc_recv_try(mc_chan_t ch, void *elem) noexcept { return receive(ch, elem, {true}); }

@@ -60,15 +60,23 @@ template <class T> [[nodiscard]] bool retire_handle(T *item) noexcept {
     return generation != last_generation;
 }
 
-// The object behind a handle, or null. The answer may be out of date at once: check again under the object's lock.
+// The object that has the handle's index, whatever its generation; null when the word can be no handle of this kind, ever. Its
+// lock works, so one who takes that need look at the generation only then.
 // Forced inline: it is a good part of a call on a buffered channel.
+template <class T, uint32_t Quarantine>
+__attribute__((always_inline)) inline T *locate_handle(const Slab<T, Quarantine> &slab, HandleKind kind,
+                                                       uint64_t handle) noexcept {
+    constexpr uint32_t odd = 16; // the generation's lowest bit is above the kind's four
+    if ((handle >> 28 & 31) != (static_cast<uint32_t>(kind) | odd))
+        return nullptr;
+    return slab.at(static_cast<uint32_t>(handle) & (slab.max_items - 1));
+}
+
+// The object behind a handle, or null. The answer may be out of date at once: check again under the object's lock.
 template <class T, uint32_t Quarantine>
 __attribute__((always_inline)) inline T *resolve_handle(const Slab<T, Quarantine> &slab, HandleKind kind,
                                                         uint64_t handle) noexcept {
-    const uint32_t low = static_cast<uint32_t>(handle);
-    if (low >> 28 != static_cast<uint32_t>(kind) || handle_generation(handle) % 2 == 0)
-        return nullptr;
-    T *item = slab.at(low & (slab.max_items - 1));
+    T *item = locate_handle(slab, kind, handle);
     if (item == nullptr || item->generation.load(sync::acquire) != handle_generation(handle))
         return nullptr;
     return item;

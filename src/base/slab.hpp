@@ -104,8 +104,8 @@ private:
     static Place place_of(uint32_t index) noexcept {
         const uint32_t shifted = index + (1u << first_bits);
         if (shifted < (1u << last_bits)) {
-            const uint32_t bits = 31u - static_cast<uint32_t>(std::countl_zero(shifted | 1));
-            return {bits - first_bits, shifted - (1u << bits)};
+            const uint32_t bits = 31u ^ static_cast<uint32_t>(__builtin_clz(shifted)); // the highest
+            return {bits - first_bits, shifted & ~(1u << bits)};
         }
         return {growing - 1 + (shifted >> last_bits), shifted & ((1u << last_bits) - 1)};
     }

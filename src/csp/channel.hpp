@@ -103,6 +103,7 @@ public:
 
     void lock() noexcept { lock_.lock(); }
     void unlock() noexcept { lock_.unlock(); }
+    base::Spinlock &spinlock() noexcept { return lock_; }
 
     // --- ends; any thread, without the lock
     bool add_reference(Side side) noexcept; // false: it has been released
@@ -147,13 +148,17 @@ public:
     // What most calls on a buffered channel are: it is open, nobody waits, and there is an element, or space for one. It has
     // moved, then. False: nothing has happened.
     __attribute__((always_inline)) bool pass_buffer(Side side, void *message) noexcept {
-        if (special_ != elements_bit || !waiters_[writer_side].empty() || !waiters_[reader_side].empty())
+        if (!may_pass_buffer(side))
             return false;
-        Elements &elements = *elements_;
-        if (elements.count == (side == writer_side ? elements.capacity : 0))
-            return false;
-        side == writer_side ? elements.push(message) : elements.pop(message);
+        move(side, message);
         return true;
+    }
+    bool may_pass_buffer(Side side) const noexcept {
+        return special_ == elements_bit && waiters_[writer_side].empty() && waiters_[reader_side].empty() &&
+               elements_->count != (side == writer_side ? elements_->capacity : 0);
+    }
+    void move(Side side, void *message) noexcept {
+        side == writer_side ? elements_->push(message) : elements_->pop(message);
     }
     // After Can::buffer: moves an element between message and buffer. On receive a sender that waited for space may
     // get its element in: it is returned, claimed.
