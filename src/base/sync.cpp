@@ -180,12 +180,15 @@ void thread_leaked() {
 // with the C++ runtime, when a slot is first set; registered by hand rather than as a thread_local object, because an
 // object's destructor runs once, and a slot that a later destructor sets again would then never reach the hook.
 // Rejected: a pthread key (exit() on the main thread runs no key destructors).
+extern "C" {
+__attribute__((tls_model("initial-exec"))) thread_local void *mc_thread_slot =
+    nullptr; // read by thread_slot, by this name
+}
 namespace {
 
 constexpr unsigned char max_exit_calls =
     4; // per thread, as PTHREAD_DESTRUCTOR_ITERATIONS: a hook that always re-sets must end
 
-__attribute__((tls_model("initial-exec"))) thread_local void *slot_of_thread = nullptr;
 __attribute__((tls_model("initial-exec"))) thread_local bool exit_call_pending = false;
 __attribute__((tls_model("initial-exec"))) thread_local unsigned char exit_calls_registered = 0;
 
@@ -193,14 +196,14 @@ std::atomic<void (*)(void *)> exit_hook{nullptr};
 
 void run_exit_hook(void *) {
     exit_call_pending = false;
-    void *slot = slot_of_thread;
+    void *slot = mc_thread_slot;
     auto hook = thread_exit_hook();
     if (!slot || !hook)
         return;
     hook(slot);
     // A slot that the hook itself replaced is the business of the call which that registered.
-    if (slot_of_thread == slot)
-        slot_of_thread = nullptr;
+    if (mc_thread_slot == slot)
+        mc_thread_slot = nullptr;
 }
 
 void register_exit_call() {
@@ -213,16 +216,10 @@ void register_exit_call() {
 
 } // namespace
 
-// noinline, and the empty asm: without them a compiler may keep the slot's address, or its value, across a switch that
-// changed the thread.
-__attribute__((noinline)) void *thread_slot() {
-    asm volatile("" ::: "memory");
-    return slot_of_thread;
-}
-
+// noinline, and the empty asm: see thread_slot.
 __attribute__((noinline)) void set_thread_slot(void *slot) {
     asm volatile("" ::: "memory");
-    slot_of_thread = slot;
+    mc_thread_slot = slot;
     if (slot)
         register_exit_call();
 }

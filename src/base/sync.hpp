@@ -32,6 +32,12 @@
 #endif
 #endif
 
+// Whether read-modify-writes may do without a lock prefix, see sync::unshared.
+#if defined(__x86_64__) && !defined(MC_SYNC_TSAN) && __has_include(<sys/single_threaded.h>)
+#define MC_SYNC_UNSHARED 1
+#include <sys/single_threaded.h>
+#endif
+
 #ifdef MC_SYNC_TSAN
 extern "C" void __tsan_acquire(void *address);
 extern "C" void __tsan_release(void *address);
@@ -103,7 +109,13 @@ std::uint32_t cpu_count();
 bool thread_start(pthread_t *id, void *(*fn)(void *), void *arg);
 void thread_join(pthread_t id);
 [[noreturn]] void thread_leaked();
-void *thread_slot();
+// In assembly, so that no compiler keeps the slot's address, or its value, across a switch that changed the thread; and inline, since
+// nearly every call of the library begins with it.
+inline void *thread_slot() {
+    void *slot;
+    asm volatile("movq mc_thread_slot@gottpoff(%%rip), %0\n\tmovq %%fs:(%0), %0" : "=r"(slot) : : "memory");
+    return slot;
+}
 void set_thread_slot(void *slot);
 void set_thread_exit_hook(void (*hook)(void *slot));
 void (*thread_exit_hook())(void *slot);
@@ -132,6 +144,44 @@ inline void handoff_acquire(void *) {}
 
 namespace mc::sync {
 
+// True: the process has one thread, as the C library knows, which makes them (so also a host's, whatever its language; a thread made
+// by the clone system call itself must not use the library while it is the only other one). Nobody but this thread can make
+// another, and it can not while it is in the middle of an operation. Then an atomic read-modify-write is one instruction without a
+// lock prefix: a signal handler sees it whole, as before, and it does not wait for all earlier stores, which is what takes 5 ns.
+#ifdef MC_SYNC_UNSHARED
+inline bool unshared() noexcept { return __libc_single_threaded != 0; }
+#else
+constexpr bool unshared() noexcept { return false; }
+#endif
+
+// The operations while unshared(). For compilers, each orders what is before and after it.
+namespace plain {
+
+#ifdef MC_SYNC_UNSHARED
+template <class T> bool compare_exchange(T *word, T &expected, T desired) noexcept {
+    bool done;
+    asm volatile("cmpxchg %3, %1" : "+a"(expected), "+m"(*word), "=@ccz"(done) : "r"(desired) : "memory");
+    return done;
+}
+template <class T> T fetch_add(T *word, T operand) noexcept {
+    asm volatile("xadd %0, %1" : "+r"(operand), "+m"(*word) : : "memory", "cc");
+    return operand;
+}
+// to(value): what it becomes.
+template <class T, class To> T replace(T *word, To to) noexcept {
+    T seen = *const_cast<volatile T *>(word);
+    while (!compare_exchange(word, seen, static_cast<T>(to(seen)))) { // a signal handler has come between
+    }
+    return seen;
+}
+#else
+template <class T> bool compare_exchange(T *, T &, T) noexcept { return false; }
+template <class T> T fetch_add(T *, T operand) noexcept { return operand; }
+template <class T, class To> T replace(T *word, To) noexcept { return *word; }
+#endif
+
+} // namespace plain
+
 // std::atomic without defaults. T: an integer, an enum, a pointer, or any class that is a Word.
 template <Word T> class atomic {
 public:
@@ -142,18 +192,24 @@ public:
 
     T load(order o) const noexcept { return out(word_.load(o)); }
     void store(T value, order o) noexcept { word_.store(in(value), o); }
-    T exchange(T value, order o) noexcept { return out(word_.exchange(in(value), o)); }
+    T exchange(T value, order o) noexcept {
+        if (unshared())
+            return out(plain::replace(place(), [=](Stored) { return in(value); }));
+        return out(word_.exchange(in(value), o));
+    }
 
     bool compare_exchange_strong(T &expected, T desired, order success, order failure) noexcept {
         Stored seen = in(expected);
-        bool done = word_.compare_exchange_strong(seen, in(desired), success, failure);
+        const bool done = unshared() ? plain::compare_exchange(place(), seen, in(desired))
+                                     : word_.compare_exchange_strong(seen, in(desired), success, failure);
         if (!done)
             expected = out(seen);
         return done;
     }
     bool compare_exchange_weak(T &expected, T desired, order success, order failure) noexcept {
         Stored seen = in(expected);
-        bool done = word_.compare_exchange_weak(seen, in(desired), success, failure);
+        const bool done = unshared() ? plain::compare_exchange(place(), seen, in(desired))
+                                     : word_.compare_exchange_weak(seen, in(desired), success, failure);
         if (!done)
             expected = out(seen);
         return done;
@@ -162,36 +218,42 @@ public:
     T fetch_add(T operand, order o) noexcept
         requires Integer<T>
     {
-        return word_.fetch_add(operand, o);
+        return unshared() ? plain::fetch_add(place(), operand) : word_.fetch_add(operand, o);
     }
     T fetch_sub(T operand, order o) noexcept
         requires Integer<T>
     {
-        return word_.fetch_sub(operand, o);
+        return unshared() ? plain::fetch_add(place(), static_cast<T>(0 - operand)) : word_.fetch_sub(operand, o);
     }
     T fetch_or(T operand, order o) noexcept
         requires Integer<T>
     {
-        return word_.fetch_or(operand, o);
+        return unshared() ? plain::replace(place(), [=](T seen) { return seen | operand; })
+                          : word_.fetch_or(operand, o);
     }
     T fetch_and(T operand, order o) noexcept
         requires Integer<T>
     {
-        return word_.fetch_and(operand, o);
+        return unshared() ? plain::replace(place(), [=](T seen) { return seen & operand; })
+                          : word_.fetch_and(operand, o);
     }
     T fetch_add(std::ptrdiff_t operand, order o) noexcept
         requires std::is_pointer_v<T>
     {
-        return word_.fetch_add(operand, o);
+        return unshared() ? plain::replace(place(), [=](T seen) { return seen + operand; })
+                          : word_.fetch_add(operand, o);
     }
     T fetch_sub(std::ptrdiff_t operand, order o) noexcept
         requires std::is_pointer_v<T>
     {
-        return word_.fetch_sub(operand, o);
+        return unshared() ? plain::replace(place(), [=](T seen) { return seen - operand; })
+                          : word_.fetch_sub(operand, o);
     }
 
     // A read-modify-write that writes back what it read; see dekker_observe.
     T read_back() noexcept {
+        if (unshared())
+            return load(std::memory_order_relaxed);
         if constexpr (Integer<Stored>) {
             return out(word_.fetch_add(0, std::memory_order_seq_cst));
         } else {
@@ -204,7 +266,8 @@ public:
 
 private:
     using Stored = typename detail::StoredAs<T>::type;
-    static_assert(std::atomic<Stored>::is_always_lock_free);
+    static_assert(std::atomic<Stored>::is_always_lock_free && sizeof(std::atomic<Stored>) == sizeof(Stored));
+    Stored *place() noexcept { return reinterpret_cast<Stored *>(&word_); }
     static constexpr Stored in(T value) noexcept {
         if constexpr (std::is_same_v<Stored, T>)
             return value;
@@ -295,7 +358,7 @@ private:
     bool joinable_ = false;
 };
 
-// The one thread-local: out of line, so that no compiler keeps its address across a fiber switch.
+// The one thread-local.
 inline void *thread_slot() { return os::thread_slot(); }
 inline void set_thread_slot(void *slot) { os::set_thread_slot(slot); }
 
