@@ -20,6 +20,9 @@
 
 #include <mc/mc.h>
 
+#include <cstdlib>
+#include <thread>
+#include <unistd.h>
 #include <vector>
 
 namespace {
@@ -152,9 +155,19 @@ constexpr bench::Row kRows[] = {{"yield2", yield2},
                                 {"descriptor_lookup", descriptor_lookup},
                                 {"pending_lookup", pending_lookup}};
 
+// A process that has a second thread, which sleeps: then atomics are locked instructions in single-processor mode, too.
+void start_second_thread() {
+    std::thread([] {
+        for (;;)
+            pause();
+    }).detach();
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
+    if (std::getenv("BENCH_SECOND_THREAD") != nullptr)
+        start_second_thread();
     char version[32];
     std::snprintf(version, sizeof version, "%u.%u", mc_abi_version() >> 16, mc_abi_version() & 0xffff);
     return bench::run_program({"libmcrt", version, kRows, sizeof kRows / sizeof kRows[0]}, argc, argv);
