@@ -22,6 +22,8 @@ static void count_up(int rounds) {
     for (int i = 0; i < rounds; ++i) {
         CHECK_EQ(mc_mutex_lock(mutex), MC_OK);
         ++count;
+        if (i % 64 == 0)
+            csp_yield(); /* the others come, and wait */
         CHECK_EQ(mc_mutex_unlock(mutex), MC_OK);
         const int64_t number = 1;
         CHECK_EQ(mc_send(numbers, &number), MC_OK);
@@ -38,6 +40,15 @@ static int32_t work(void *rounds) {
 static void *work_beside(void *rounds) {
     count_up(*(int *)rounds);
     return NULL;
+}
+
+/* Has the mutex while the second thread is made. */
+static int32_t hold(void *through) {
+    CHECK_EQ(mc_mutex_lock(mutex), MC_OK);
+    int64_t nothing = 0;
+    CHECK_EQ(mc_recv(*(mc_chan_t *)through, &nothing), MC_E_CLOSED);
+    ++count;
+    return mc_mutex_unlock(mutex);
 }
 
 static int32_t receive(void *user) {
@@ -67,17 +78,26 @@ int main(void) {
     CHECK_EQ(mc_spawn(0, take_tokens, &tokens, NULL, &taker), MC_OK);
     for (int i = 0; i < WORKERS; ++i)
         CHECK_EQ(mc_spawn(0, work, &rounds, NULL, &workers[i]), MC_OK);
-    count_up(ROUNDS / 2); /* with the others in between: some hold the mutex, others wait by now */
+    count_up(ROUNDS / 2); /* with the others in between */
+    mc_chan_t through;
+    mc_task_t holder;
+    CHECK_EQ(mc_chan_create(0, sizeof(int64_t), 0, NULL, NULL, &through), MC_OK);
+    CHECK_EQ(mc_spawn(0, hold, &through, NULL, &holder), MC_OK);
+    CHECK_EQ(mc_sleep(MC_MS), MC_OK); /* it has the mutex, and the workers wait for it */
+    CHECK_EQ(mc_mutex_try_lock(mutex), MC_E_AGAIN);
 #ifdef HAS_ONE_THREAD
     CHECK(SANITIZED || HAS_ONE_THREAD);
 #endif
     CHECK_EQ(pthread_create(&thread, NULL, work_beside, &rounds), 0);
+    CHECK_EQ(mc_chan_close(through), MC_OK);
+    CHECK_EQ(mc_join(holder, MC_FOREVER, NULL), MC_OK);
+    CHECK_EQ(mc_chan_destroy(through), MC_OK);
     count_up(ROUNDS / 2);
     for (int i = 0; i < WORKERS; ++i)
         CHECK_EQ(mc_join(workers[i], MC_FOREVER, NULL), MC_OK);
     CHECK_EQ(mc_mutex_lock(mutex), MC_OK);
-    while (count !=
-           (WORKERS + 2) * ROUNDS) { /* until the thread is through: pthread_join would keep the microthreads waiting */
+    while (count != (WORKERS + 2) * ROUNDS +
+                        1) { /* until the thread is through: pthread_join would keep the microthreads waiting */
         CHECK_EQ(mc_mutex_unlock(mutex), MC_OK);
         CHECK_EQ(mc_sleep(MC_MS), MC_OK);
         CHECK_EQ(mc_mutex_lock(mutex), MC_OK);

@@ -7,6 +7,9 @@
  *   Blocks: fiber (a microthread parks, its executor goes on) | thread (the calling OS thread waits) | never.
  *   Threads: any | owner (the thread that owns the single-processor runtime) | loop.
  *   Calls back: no | on which stack.
+ *
+ * Threads that call the library are those of the C library that it is linked with: made by pthread_create, or by what stands on that,
+ * as the threads of C++, Rust, Go, the JVM and CPython are.
  */
 #ifndef MC_BASE_H
 #define MC_BASE_H

@@ -65,20 +65,19 @@ template <class Act> int32_t with_host(uint64_t word, Act act) noexcept {
     return status;
 }
 
-// The same of a call that may wait: act(thread, host, engine). Without memory for the thread: refuse(engine), for what the caller
-// has given away.
+// The same of a call that may wait: act(thread, host, engine). It counts as a reduction before anything of the host's is held. Without
+// memory for the thread: refuse(engine), for what the caller has given away.
 template <class Act, class Refuse>
 int32_t with_waiting_host(uint64_t word, int64_t deadline_ns, Act act, Refuse refuse) noexcept {
-    return with_host(word, [&](MachineHost &host, Engine &engine) {
-        bool begun = false;
-        const int32_t status = mc::abi::with_waiting_thread(deadline_ns, [&](mc::sched::ThreadContext &thread) {
-            begun = true;
-            return act(thread, host, engine);
-        });
-        if (!begun)
+    int32_t status = MC_OK;
+    mc::sched::ThreadContext *thread = mc::abi::enter(&status);
+    if (thread == nullptr)
+        return with_host(word, [&](MachineHost &, Engine &engine) {
             refuse(engine);
-        return status;
-    });
+            return status;
+        });
+    thread = mc::sched::begin_call(thread, deadline_ns != MC_NOW);
+    return with_host(word, [&](MachineHost &host, Engine &engine) { return act(*thread, host, engine); });
 }
 template <class Act> int32_t with_waiting_host(uint64_t word, int64_t deadline_ns, Act act) noexcept {
     return with_waiting_host(word, deadline_ns, act, [](Engine &) {});

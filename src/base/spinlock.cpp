@@ -18,8 +18,8 @@ constexpr uint32_t yields = 64;
 
 // Who loses keeps away for longer each time, without a look at the word: two that take turns at each operation would spend
 // their time on sending the channel's lines to each other, where one that goes on undisturbed does a hundred operations meanwhile.
-// A first meeting is chance. Who meets one that has had to wait for the lock itself meets him at every operation, and keeps
-// away for the longest time from the start.
+// A first meeting is chance. But the first who meets one that has had to wait for the lock itself will meet him at every operation,
+// and keeps away for the longest time from the start. (He also takes the mark away; it is a hint.)
 __attribute__((noinline)) void Spinlock::wait(uint32_t holder) noexcept {
     uint32_t pauses = holder == taken_after_waiting ? longest : 1;
     for (uint32_t round = 0;; ++round, pauses = std::min(2 * pauses, longest)) {
@@ -29,10 +29,16 @@ __attribute__((noinline)) void Spinlock::wait(uint32_t holder) noexcept {
         if (word_.load(sync::relaxed) == free && word_.exchange(taken_after_waiting, sync::acquire) == free)
             return;
         if (round >= spins + yields) // a holder of lower priority gets no processor by our yielding: sleep
-            (void)sync::futex_wait(word_, taken, sync::now_ns() + 50'000);
+            sleep();
         else if (round >= spins)
             sync::thread_yield();
     }
+}
+
+// On whichever mark the holder has set; nobody wakes us.
+void Spinlock::sleep() noexcept {
+    if (const uint32_t holder = word_.load(sync::relaxed); holder != free)
+        (void)sync::futex_wait(word_, holder, sync::now_ns() + 50'000);
 }
 
 } // namespace mc::base

@@ -15,20 +15,22 @@ namespace mc::base {
 class Spinlock {
 public:
     void lock() noexcept {
-        if (const uint32_t holder = begin(); holder != free) [[unlikely]]
+        if (const uint32_t holder = take_or_holder(); holder != free) [[unlikely]]
             wait(holder);
     }
-    // The two halves of lock(), for who would rather wait where no registers need be saved for it. Free: it is the caller's, else he
-    // waits for whoever has it.
+    // lock() in two halves, for who would rather wait where no registers need be saved for a call. `free`: the caller has the lock
+    // now. Else somebody has it, and the caller calls wait() with this word.
     static constexpr uint32_t free = 0;
     // acquire: pairs with unlock's release; everything the last holder did is visible.
-    uint32_t begin() noexcept { return word_.exchange(taken, sync::acquire); }
+    uint32_t take_or_holder() noexcept { return word_.exchange(taken, sync::acquire); }
     void wait(uint32_t holder) noexcept;
     bool try_lock() noexcept { return word_.exchange(taken, sync::acquire) == free; }
     void unlock() noexcept { word_.store(free, sync::release); } // release: pairs with lock's acquire
 
 private:
     static constexpr uint32_t taken = 1, taken_after_waiting = 2;
+
+    void sleep() noexcept;
 
     sync::atomic<uint32_t> word_{free};
 };

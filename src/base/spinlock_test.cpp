@@ -3,6 +3,10 @@
 
 #include "testing/test.hpp"
 
+#include <cinttypes>
+#include <ctime>
+#include <unistd.h>
+
 using namespace mc;
 using base::SpinGuard;
 using base::Spinlock;
@@ -65,4 +69,52 @@ Test(Spinlock, may_be_given_back_elsewhere) {
     lock.lock();
     other.join();
     lock.unlock();
+}
+
+namespace {
+
+// Two who wait while a third has the lock; the first of them keeps it for long. What the other one costs meanwhile, which finds a
+// holder who had to wait himself.
+struct Sleepers {
+    Spinlock lock;
+    sync::atomic<uint32_t> had{0};
+    sync::atomic<int64_t> waited_ns{0};
+    sync::atomic<int64_t> cpu_ns{0};
+
+    static int64_t cpu_now() {
+        timespec now = {};
+        (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+        return now.tv_sec * INT64_C(1'000'000'000) + now.tv_nsec;
+    }
+    static void run(void *self) {
+        auto &me = *static_cast<Sleepers *>(self);
+        const int64_t began = sync::now_ns(), cpu_began = cpu_now();
+        me.lock.lock();
+        if (me.had.fetch_add(1, sync::relaxed) == 0) {
+            (void)usleep(300'000);
+        } else {
+            me.cpu_ns.store(cpu_now() - cpu_began, sync::relaxed);
+            me.waited_ns.store(sync::now_ns() - began, sync::relaxed);
+        }
+        me.lock.unlock();
+    }
+};
+
+} // namespace
+
+// Goal: who waits for long sleeps, whoever holds the lock: also one that had to wait for it.
+Test(Spinlock, sleeps_behind_one_that_has_waited) {
+    Sleepers sleepers;
+    sync::thread one, other;
+    sleepers.lock.lock();
+    cr_assert(one.start(Sleepers::run, &sleepers) && other.start(Sleepers::run, &sleepers));
+    (void)usleep(50'000);
+    sleepers.lock.unlock();
+    one.join();
+    other.join();
+    const int64_t waited = sleepers.waited_ns.load(sync::relaxed), cpu = sleepers.cpu_ns.load(sync::relaxed);
+    cr_assert_geq(waited, 250'000'000);
+    // A system call for each 50 microseconds; one that spins takes all of it, or half, when it has to share its processor.
+    cr_assert(mc::testing::under_valgrind || mc::testing::under_tsan || cpu < waited * 2 / 5, "%" PRId64 " of %" PRId64,
+              cpu, waited);
 }

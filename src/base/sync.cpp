@@ -180,9 +180,9 @@ void thread_leaked() {
 // with the C++ runtime, when a slot is first set; registered by hand rather than as a thread_local object, because an
 // object's destructor runs once, and a slot that a later destructor sets again would then never reach the hook.
 // Rejected: a pthread key (exit() on the main thread runs no key destructors).
+// thread_slot reads it by its name, in assembly, which a program that is optimised as a whole can not see: so it is "used".
 extern "C" {
-__attribute__((tls_model("initial-exec"))) thread_local void *mc_thread_slot =
-    nullptr; // read by thread_slot, by this name
+__attribute__((used, tls_model("initial-exec"))) thread_local void *mc_thread_slot = nullptr;
 }
 namespace {
 

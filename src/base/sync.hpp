@@ -32,6 +32,14 @@
 #endif
 #endif
 
+#if defined(__SANITIZE_ADDRESS__)
+#define MC_SYNC_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define MC_SYNC_ASAN 1
+#endif
+#endif
+
 // Whether read-modify-writes may do without a lock prefix, see sync::unshared.
 #if defined(__x86_64__) && !defined(MC_SYNC_TSAN) && __has_include(<sys/single_threaded.h>)
 #define MC_SYNC_UNSHARED 1
@@ -136,6 +144,19 @@ inline void handoff_release(void *) {}
 inline void handoff_acquire(void *) {}
 #endif
 
+// True: the process has one thread, as the C library knows, which makes them, whatever the language of the host. Nobody but this
+// thread can make another, and it can not while it is in the middle of an operation. Then an atomic read-modify-write is one
+// instruction without a lock prefix: a signal handler sees it whole, as before, and it does not wait for all earlier stores, which
+// is what takes 5 ns. Threads that this C library has not made (clone called by hand, another C library's in a namespace of
+// dlmopen) are no callers of ours, as mc/base.h says; one that attaches all the same ends this by end_unshared.
+#ifdef MC_SYNC_UNSHARED
+inline bool unshared() noexcept { return __libc_single_threaded != 0; }
+inline void end_unshared() noexcept { __libc_single_threaded = 0; }
+#else
+constexpr bool unshared() noexcept { return false; }
+inline void end_unshared() noexcept {}
+#endif
+
 } // namespace mc::sync
 
 #if defined(MC_SYS) && MC_SYS
@@ -144,26 +165,24 @@ inline void handoff_acquire(void *) {}
 
 namespace mc::sync {
 
-// True: the process has one thread, as the C library knows, which makes them (so also a host's, whatever its language; a thread made
-// by the clone system call itself must not use the library while it is the only other one). Nobody but this thread can make
-// another, and it can not while it is in the middle of an operation. Then an atomic read-modify-write is one instruction without a
-// lock prefix: a signal handler sees it whole, as before, and it does not wait for all earlier stores, which is what takes 5 ns.
-#ifdef MC_SYNC_UNSHARED
-inline bool unshared() noexcept { return __libc_single_threaded != 0; }
-#else
-constexpr bool unshared() noexcept { return false; }
-#endif
-
 // The operations while unshared(). For compilers, each orders what is before and after it.
 namespace plain {
 
 #ifdef MC_SYNC_UNSHARED
+// ASan does not look into assembly: a plain read shows it the word.
+template <class T> void show([[maybe_unused]] T *word) noexcept {
+#ifdef MC_SYNC_ASAN
+    (void)*const_cast<volatile T *>(word);
+#endif
+}
 template <class T> bool compare_exchange(T *word, T &expected, T desired) noexcept {
+    show(word);
     bool done;
     asm volatile("cmpxchg %3, %1" : "+a"(expected), "+m"(*word), "=@ccz"(done) : "r"(desired) : "memory");
     return done;
 }
 template <class T> T fetch_add(T *word, T operand) noexcept {
+    show(word);
     asm volatile("xadd %0, %1" : "+r"(operand), "+m"(*word) : : "memory", "cc");
     return operand;
 }
@@ -223,7 +242,7 @@ public:
     T fetch_sub(T operand, order o) noexcept
         requires Integer<T>
     {
-        return unshared() ? plain::fetch_add(place(), static_cast<T>(0 - operand)) : word_.fetch_sub(operand, o);
+        return unshared() ? plain::fetch_add(place(), negated(operand)) : word_.fetch_sub(operand, o);
     }
     T fetch_or(T operand, order o) noexcept
         requires Integer<T>
@@ -253,7 +272,7 @@ public:
     // A read-modify-write that writes back what it read; see dekker_observe.
     T read_back() noexcept {
         if (unshared())
-            return load(std::memory_order_relaxed);
+            return out(plain::replace(place(), [](Stored seen) { return seen; }));
         if constexpr (Integer<Stored>) {
             return out(word_.fetch_add(0, std::memory_order_seq_cst));
         } else {
@@ -267,6 +286,12 @@ public:
 private:
     using Stored = typename detail::StoredAs<T>::type;
     static_assert(std::atomic<Stored>::is_always_lock_free && sizeof(std::atomic<Stored>) == sizeof(Stored));
+    static constexpr T negated(T value) noexcept // without overflow
+        requires Integer<T>
+    {
+        using Unsigned = std::make_unsigned_t<T>;
+        return static_cast<T>(Unsigned{0} - static_cast<Unsigned>(value));
+    }
     Stored *place() noexcept { return reinterpret_cast<Stored *>(&word_); }
     static constexpr Stored in(T value) noexcept {
         if constexpr (std::is_same_v<Stored, T>)

@@ -78,13 +78,24 @@ template <sync::Integer T> void check_arithmetic(T begin, T operand) {
     }
 }
 
+// Each kind of word that there is.
 void check_all() {
     check_arithmetic<uint8_t>(0xfe, 0x83);
     check_arithmetic<uint16_t>(0xfffe, 0x8003);
     check_arithmetic<uint32_t>(0xfffffffe, 0x80000003);
     check_arithmetic<uint64_t>(0xfffffffffffffffe, 0x8000000000000003);
     check_arithmetic<int32_t>(-2, 5);
+    check_arithmetic<int32_t>(0, INT32_MIN);
+    check_arithmetic<int8_t>(-2, INT8_MIN);
     check_arithmetic<int64_t>(-2, 1);
+    check_operations(false, true);
+    struct Byte {
+        uint8_t value;
+        bool operator==(const Byte &) const = default;
+    };
+    check_operations(Byte{1}, Byte{255});
+    void (*const none)() = nullptr;
+    check_operations<void (*)()>(none, check_all);
     enum class Colour : uint8_t { red, green };
     check_operations(Colour::red, Colour::green);
     struct Pair {

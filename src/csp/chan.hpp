@@ -67,7 +67,7 @@ __attribute__((always_inline)) inline int32_t pass_chan(mc_chan_t handle, void *
     Channel *channel = base::locate_handle(channel_slab(), base::HandleKind::chan, handle);
     if (channel == nullptr)
         return otherwise(handle, side, element);
-    if (const uint32_t holder = channel->spinlock().begin(); holder != base::Spinlock::free) [[unlikely]]
+    if (const uint32_t holder = channel->spinlock().take_or_holder(); holder != base::Spinlock::free) [[unlikely]]
         return pass_after_waiting<side, otherwise>(thread, channel, handle, element, holder);
     return pass_locked<side, otherwise>(thread, channel, handle, element);
 }

@@ -84,15 +84,18 @@ Mutex::Attempt Mutex::attempt(const Task &task, uint64_t handle, bool may_wait) 
 // Each look takes the line away from the owner, so that one who looks all the time makes both slow. A first meeting is chance, and
 // the next look comes soon. But who meets somebody that had to wait himself a moment ago will meet him again at each turn: he keeps
 // away long enough for the other to give it back and lock it a hundred times.
-void Mutex::spin(const ThreadContext &thread) const noexcept {
+//
+// True: it was worth trying.
+bool Mutex::spin(const ThreadContext &thread) const noexcept {
     if (!may_spin(thread) || owned_by(*thread.running))
-        return;
+        return false;
     const bool again = sync::now_ns() - moment_ns < met_ns_.load(sync::relaxed);
     int pauses = again ? most_pauses : first_pauses;
     for (int paused = 0; paused < pauses_in_all && (word_.load(sync::relaxed) & owner_mask) != 0;
          paused += pauses, pauses = std::min(2 * pauses, most_pauses))
         for (int i = 0; i < pauses; ++i)
             sync::cpu_relax();
+    return true;
 }
 
 // By the task that owns it from now on.
@@ -101,8 +104,9 @@ int32_t Mutex::taken(Task &task) noexcept {
     return in_doubt();
 }
 
-int32_t Mutex::taken_after_waiting(Task &task) noexcept {
-    met_ns_.store(sync::now_ns(), sync::relaxed);
+int32_t Mutex::taken_after(bool spun, Task &task) noexcept {
+    if (spun)
+        met_ns_.store(sync::now_ns(), sync::relaxed);
     return taken(task);
 }
 
@@ -114,8 +118,7 @@ int32_t Mutex::lock_slow(ThreadContext &thread, uint64_t handle, int64_t deadlin
     ThreadContext *here = &thread;
     int64_t began_ns = 0;
     Waiting waiting;
-    if (deadline_ns != MC_NOW)
-        spin(thread);
+    const bool spun = deadline_ns != MC_NOW && spin(thread);
     for (WaitList::At at = WaitList::At::back;; at = WaitList::At::front) {
         const bool late = deadline_ns != MC_FOREVER && deadline_ns <= sync::now_ns();
         const int32_t refused = late ? MC_E_TIMEDOUT : may_block(*here);
@@ -127,7 +130,7 @@ int32_t Mutex::lock_slow(ThreadContext &thread, uint64_t handle, int64_t deadlin
             wait_lock_.unlock();
         switch (outcome) {
         case Attempt::taken:
-            return taken_after_waiting(task);
+            return taken_after(spun, task);
         case Attempt::recursed:
             ++recursion_;
             return in_doubt();
@@ -156,7 +159,7 @@ int32_t Mutex::lock_slow(ThreadContext &thread, uint64_t handle, int64_t deadlin
             wait_lock_.unlock();
             return status_of(reason);
         } else if (task.wake_value == owned) {
-            return taken(task);
+            return taken_after(spun, task);
         }
     }
 }

@@ -127,9 +127,9 @@ private:
     int32_t unlock_slow(Task &task, uint64_t handle) noexcept;
     enum class Attempt { taken, recursed, stale, deadlock, refused, announced };
     Attempt attempt(const Task &task, uint64_t handle, bool may_wait) noexcept;
-    void spin(const ThreadContext &thread) const noexcept;
+    bool spin(const ThreadContext &thread) const noexcept;
     int32_t taken(Task &task) noexcept;
-    int32_t taken_after_waiting(Task &task) noexcept;
+    int32_t taken_after(bool spun, Task &task) noexcept;
     int32_t in_doubt() const noexcept;
     int32_t give_back() noexcept;
     void pass_on(uint64_t word) noexcept;
@@ -139,7 +139,7 @@ private:
     // the owner only
     uint32_t recursion_ = 0;
     Mutex *next_held_ = nullptr; // of the same owner
-    // any thread: when somebody took it last who had met another, in steady nanoseconds. A hint.
+    // any thread: when somebody took it last who had found it taken, and spun, in steady nanoseconds. A hint.
     sync::atomic<int64_t> met_ns_{INT64_MIN};
     // immutable while it is in use
     uint32_t policy_ = barging;

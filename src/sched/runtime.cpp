@@ -314,8 +314,10 @@ ThreadContext *attach(int32_t *status) noexcept {
         *status = MC_E_SIM;
         return nullptr;
     }
-    ThreadContext *thread =
-        registry.owned.load(sync::relaxed) != 0 ? attach_foreign(status) : attach_owner(nullptr, status);
+    const bool foreign = registry.owned.load(sync::relaxed) != 0;
+    if (foreign)
+        sync::end_unshared(); // it has, unless this is a thread that the C library has not made
+    ThreadContext *thread = foreign ? attach_foreign(status) : attach_owner(nullptr, status);
     if (thread != nullptr)
         sync::set_thread_slot(thread);
     return thread;

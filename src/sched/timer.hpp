@@ -28,11 +28,13 @@ struct Timer {
 
     // immutable while armed
     const Action *action = nullptr;
-    int64_t deadline_ns = INT64_MAX;
     // any thread: the heap that it was armed in last; changes under the locks of the old heap and the new one
     sync::atomic<TimerHeap *> heap{nullptr};
     // guarded by the heap's lock
     uint64_t order = 0;
+    // What a merge looks at, side by side. immutable while armed
+    int64_t deadline_ns = INT64_MAX;
+    // guarded by the heap's lock
     Timer *child = nullptr;   // the first of those that fire later
     Timer *sibling = nullptr; // the next one
     Timer *back = nullptr; // the sibling before, or the parent of a first child; the root's is itself; null: not armed
