@@ -3,8 +3,8 @@
 // The driver (bench/run) starts it, one process a row; ../harness.hpp has the command form, ../mutex.hpp the work.
 //
 // Checked, each alternative measured beside the one taken:
-//  - alone: a second thread, while main waits for it. A process that never had two threads takes half of that, because
-//    the C library then locks without an atomic operation: no mutex that could be contended.
+//  - alone: main, in a process that has one thread, as libmcrt's is: the C library locks without a locked instruction then. With a
+//    second thread, which main waits for, it takes twice that: the further line `beside_a_thread`.
 //  - contended: two threads beside main, which sleeps.
 #include "../harness.hpp"
 #include "../mutex.hpp"
@@ -14,13 +14,19 @@
 
 namespace {
 
-double alone(uint64_t pairs) {
+double count_alone(uint64_t pairs) {
     return bench::time_per_operation(pairs, [](uint64_t limit) {
         bench::Guarded<std::mutex> guarded;
-        std::thread([&] {
-            bench::require(bench::count_alone(limit, guarded) == limit, "counting to the limit");
-        }).join();
+        bench::require(bench::count_alone(limit, guarded) == limit, "counting to the limit");
     });
+}
+
+double alone(uint64_t pairs) {
+    const double ns = count_alone(pairs);
+    double beside = 0;
+    std::thread([&] { beside = count_alone(pairs); }).join();
+    bench::further("beside_a_thread", beside);
+    return ns;
 }
 
 // Returns the lesser share.
