@@ -131,7 +131,13 @@ struct Shared {
     sync::atomic<uint32_t> lock{0};
     uint64_t counted = 0; // guarded by lock
     sync::atomic<uint32_t> bits{0};
+    sync::atomic<uint32_t> swaps{0};
 
+    void swap() {
+        uint32_t seen = swaps.load(sync::relaxed);
+        while (!swaps.compare_exchange_weak(seen, seen + 1, sync::relaxed, sync::relaxed)) {
+        }
+    }
     void add(uint32_t bit) {
         for (uint64_t i = 0; i < rounds; ++i) {
             (void)sum.fetch_add(1, sync::relaxed);
@@ -193,6 +199,7 @@ void interrupt(int) {
     (void)interrupted->sum.fetch_add(1, sync::relaxed);
     (void)interrupted->bits.fetch_or(2, sync::relaxed);
     (void)interrupted->bits.fetch_and(~2u, sync::relaxed);
+    interrupted->swap();
     interrupts = interrupts + 1;
 }
 
@@ -214,11 +221,14 @@ Test(Sync, a_signal_between) {
                 (void)shared.sum.fetch_add(1, sync::relaxed);
                 (void)shared.bits.fetch_or(1, sync::relaxed);
                 (void)shared.bits.fetch_and(~1u, sync::relaxed);
+                shared.swap();
             }
         const itimerval never = {};
         require(setitimer(ITIMER_REAL, &never, nullptr) == 0);
         require(interrupts > 0, "no signal came between");
         require(shared.sum.load(sync::relaxed) == 1000 * rounds + interrupts, "an increment was lost");
+        require(shared.swaps.load(sync::relaxed) == static_cast<uint32_t>(1000 * rounds + interrupts),
+                "a swap was lost");
         require(shared.bits.load(sync::relaxed) == 0, "a bit was lost");
     });
 }
