@@ -17,6 +17,7 @@ static csp_writer tokens_w;
 static csp_reader tokens_r;
 static uint64_t count;    /* guarded by mutex */
 static uint64_t received; /* by the one receiver */
+static int held;
 
 static void count_up(int rounds) {
     for (int i = 0; i < rounds; ++i) {
@@ -45,6 +46,7 @@ static void *work_beside(void *rounds) {
 /* Has the mutex while the second thread is made. */
 static int32_t hold(void *through) {
     CHECK_EQ(mc_mutex_lock(mutex), MC_OK);
+    held = 1;
     int64_t nothing = 0;
     CHECK_EQ(mc_recv(*(mc_chan_t *)through, &nothing), MC_E_CLOSED);
     ++count;
@@ -83,7 +85,9 @@ int main(void) {
     mc_task_t holder;
     CHECK_EQ(mc_chan_create(0, sizeof(int64_t), 0, NULL, NULL, &through), MC_OK);
     CHECK_EQ(mc_spawn(0, hold, &through, NULL, &holder), MC_OK);
-    CHECK_EQ(mc_sleep(MC_MS), MC_OK); /* it has the mutex, and the workers wait for it */
+    while (!held)
+        csp_yield();
+    CHECK_EQ(mc_sleep(MC_MS), MC_OK); /* the workers come, and wait for it */
     CHECK_EQ(mc_mutex_try_lock(mutex), MC_E_AGAIN);
 #ifdef HAS_ONE_THREAD
     CHECK(SANITIZED || HAS_ONE_THREAD);

@@ -77,6 +77,7 @@ namespace {
 // holder who had to wait himself.
 struct Sleepers {
     Spinlock lock;
+    sync::atomic<uint32_t> came{0};
     sync::atomic<uint32_t> had{0};
     sync::atomic<int64_t> waited_ns{0};
     sync::atomic<int64_t> cpu_ns{0};
@@ -89,6 +90,7 @@ struct Sleepers {
     static void run(void *self) {
         auto &me = *static_cast<Sleepers *>(self);
         const int64_t began = sync::now_ns(), cpu_began = cpu_now();
+        (void)me.came.fetch_add(1, sync::relaxed);
         me.lock.lock();
         if (me.had.fetch_add(1, sync::relaxed) == 0) {
             (void)usleep(300'000);
@@ -108,7 +110,9 @@ Test(Spinlock, sleeps_behind_one_that_has_waited) {
     sync::thread one, other;
     sleepers.lock.lock();
     cr_assert(one.start(Sleepers::run, &sleepers) && other.start(Sleepers::run, &sleepers));
-    (void)usleep(50'000);
+    while (sleepers.came.load(sync::relaxed) != 2)
+        sync::thread_yield();
+    (void)usleep(50'000); // until they wait; one that does not yet meets the other all the same, and the test is easier
     sleepers.lock.unlock();
     one.join();
     other.join();

@@ -151,7 +151,10 @@ inline void handoff_acquire(void *) {}
 // dlmopen) are no callers of ours, as mc/base.h says; one that attaches all the same ends this by end_unshared.
 #ifdef MC_SYNC_UNSHARED
 inline bool unshared() noexcept { return __libc_single_threaded != 0; }
-inline void end_unshared() noexcept { __libc_single_threaded = 0; }
+inline void end_unshared() noexcept {
+    if (unshared())
+        __libc_single_threaded = 0;
+}
 #else
 constexpr bool unshared() noexcept { return false; }
 inline void end_unshared() noexcept {}
