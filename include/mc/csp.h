@@ -96,7 +96,8 @@ MC_API void csp_shutdown_runtime(void) MC_NOEXCEPT;
  * Blocks: fiber. Threads: any. Calls back: no. */
 MC_API void csp_yield(void) MC_NOEXCEPT;
 
-/* Describes the calling task for logs and reports: a printf format, cut to 31 bytes. NULL clears it.
+/* Describes the calling task for logs and reports: a printf format, cut to 31 bytes. NULL clears it. Without
+ * memory for its first description it has none, and MC_E_NOMEM is logged.
  * Blocks: never. Threads: any. Calls back: no. */
 MC_API void csp_descr(char const *fmt, ...) MC_NOEXCEPT
 #if defined(__GNUC__)

@@ -233,7 +233,8 @@ void csp_descr(char const *fmt, ...) noexcept {
         std::vsnprintf(text, sizeof text, fmt, arguments);
         va_end(arguments);
     }
-    mc::sched::set_name(*thread->running, text);
+    if (!mc::sched::set_name(*thread->running, text))
+        return void(fail("csp_descr", MC_E_NOMEM));
     if (mc::sched::Simulator *simulation = mc::sched::simulator()) [[unlikely]]
         simulation->told_text(mc::sched::SimEvent::name, thread->running, nullptr, text);
 }

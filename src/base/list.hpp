@@ -63,4 +63,51 @@ private:
     Node sentinel_;
 };
 
+// The same in one word, for what is nearly always empty and is there a million times: circular, without a sentinel.
+template <class T, class Tag = void> class SlimList {
+    using Node = ListNode<T, Tag>;
+
+public:
+    constexpr SlimList() noexcept = default;
+    SlimList(const SlimList &) = delete;
+    SlimList &operator=(const SlimList &) = delete;
+
+    bool empty() const noexcept { return first_ == nullptr; }
+    T *front() const noexcept { return cast(first_); }
+
+    // The element after this one, or null at the end.
+    T *after(T *element) const noexcept {
+        Node *next = static_cast<Node *>(element)->next;
+        return next == first_ ? nullptr : cast(next);
+    }
+
+    void push_back(T *element) noexcept {
+        Node *node = element;
+        MC_DEBUG_INVARIANT(!node->linked(), reinterpret_cast<uintptr_t>(node));
+        if (first_ == nullptr) {
+            first_ = node->next = node->prev = node;
+            return;
+        }
+        node->prev = first_->prev;
+        node->next = first_;
+        node->prev->next = node;
+        first_->prev = node;
+    }
+
+    void remove(T *element) noexcept {
+        Node *node = element;
+        MC_DEBUG_INVARIANT(node->linked(), reinterpret_cast<uintptr_t>(node));
+        node->prev->next = node->next;
+        node->next->prev = node->prev;
+        if (first_ == node)
+            first_ = node->next == node ? nullptr : node->next;
+        node->next = node->prev = nullptr;
+    }
+
+private:
+    static T *cast(Node *node) noexcept { return static_cast<T *>(node); }
+
+    Node *first_ = nullptr;
+};
+
 } // namespace mc::base

@@ -4,12 +4,14 @@
 #include "base/prng.hpp"
 #include "testing/test.hpp"
 
+#include <algorithm>
 #include <deque>
 #include <vector>
 
 using namespace mc;
 using base::List;
 using base::ListNode;
+using base::SlimList;
 
 namespace {
 
@@ -29,6 +31,35 @@ template <class Tag> std::vector<int> numbers(const List<Item, Tag> &list) {
 struct Plain : ListNode<Plain> {
     int number = 0;
 };
+
+// A long random history leaves the list as a deque would be.
+template <class Tested> void compare_with_a_model(uint64_t seed) {
+    base::Prng prng(seed);
+    Tested list;
+    std::vector<Plain> items(64);
+    std::deque<Plain *> model;
+    for (int step = 0; step < 200'000; ++step) {
+        Plain *item = &items[prng.below(64)];
+        if (item->linked() && prng.below(2) == 0)
+            item = model.front();
+        if (!item->linked()) {
+            list.push_back(item);
+            model.push_back(item);
+        } else {
+            list.remove(item);
+            model.erase(std::find(model.begin(), model.end(), item));
+        }
+        cr_assert_eq(list.empty(), model.empty());
+        if (step % 64 == 0 || model.size() < 3) {
+            Plain *at = list.front();
+            for (Plain *expected : model) {
+                cr_assert_eq(at, expected);
+                at = list.after(at);
+            }
+            cr_assert_null(at);
+        }
+    }
+}
 
 } // namespace
 
@@ -92,34 +123,22 @@ Test(List, tags_are_independent) {
 }
 
 // Goal: a long random history leaves the list as a deque would be.
-Test(List, random_history_matches_a_model) {
-    base::Prng prng(11);
-    List<Plain> list;
-    std::vector<Plain> items(64);
-    std::deque<Plain *> model;
-    for (int step = 0; step < 200'000; ++step) {
-        Plain *item = &items[prng.below(64)];
-        if (!item->linked()) {
-            list.push_back(item);
-            model.push_back(item);
-        } else if (prng.below(2) == 0) {
-            list.remove(item);
-            for (auto at = model.begin();; ++at)
-                if (*at == item) {
-                    model.erase(at);
-                    break;
-                }
-        } else {
-            cr_assert_eq(list.pop_front(), model.front());
-            model.pop_front();
-        }
-        if (step % 64 == 0) {
-            Plain *at = list.front();
-            for (Plain *expected : model) {
-                cr_assert_eq(at, expected);
-                at = list.after(at);
+Test(List, random_history_matches_a_model) { compare_with_a_model<List<Plain>>(11); }
+
+// Goal: so it leaves one of one word, also where it is emptied again and again.
+Test(SlimList, random_history_matches_a_model) {
+    compare_with_a_model<SlimList<Plain>>(12);
+    SlimList<Plain> list;
+    Plain items[3];
+    for (int round = 0; round < 100; ++round)
+        for (int used = 1; used <= 3; ++used) {
+            for (int i = 0; i < used; ++i)
+                list.push_back(&items[i]);
+            for (int i = 0; i < used; ++i) {
+                cr_assert_eq(list.front(), &items[i]);
+                list.remove(&items[i]);
             }
-            cr_assert_null(at);
+            cr_assert(list.empty());
         }
-    }
+    static_assert(sizeof(SlimList<Plain>) == sizeof(void *));
 }

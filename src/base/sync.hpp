@@ -403,6 +403,11 @@ inline void note_write(const void *) {}
 
 namespace mc::sync {
 
+// A plain word that one owner at a time writes, by show_at, and others look at, who can do with what it was a moment ago. The
+// owner's own reads are plain. For the systematic twin a look is no operation: it sees the newest.
+template <class T> T look_at(const T &word) noexcept { return __atomic_load_n(&word, __ATOMIC_ACQUIRE); }
+template <class T> void show_at(T &word, T value) noexcept { __atomic_store_n(&word, value, __ATOMIC_RELAXED); }
+
 // One side of a Dekker pair: "publish mine, then look at yours", where at least one of two threads must see the
 // other's.
 //   A: dekker_publish(x, 1); dekker_observe(y)      B: dekker_publish(y, 1); dekker_observe(x)

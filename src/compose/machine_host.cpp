@@ -116,8 +116,8 @@ MachineHost::Shard *MachineHost::shard_of_caller() noexcept {
     const sched::ThreadContext *thread = sched::current();
     if (thread != nullptr && thread->executor != nullptr && &thread->executor->pool() == pool_) {
         const sched::Task *running = thread->running;
-        if (running != nullptr && running->kind == sched::Kind::step && running->plain == pump) {
-            auto *shard = static_cast<Shard *>(running->argument);
+        if (running != nullptr && running->kind == sched::Kind::step && running->body.plain == pump) {
+            auto *shard = static_cast<Shard *>(running->body.argument);
             if (shard->host == this)
                 return shard;
         }

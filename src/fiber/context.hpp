@@ -1,5 +1,5 @@
 // A context: a stack that can be left and resumed. Two kinds: made ones (context_make: a fiber on a Stack) and adopted
-// ones (context_adopt: a thread's own stack).
+// ones (context_adopt: a thread's own stack). One is a word; what it needs while it is suspended lies on its stack.
 //
 // Who calls: the scheduler, on the thread that runs the contexts. A context may be resumed by another thread than the
 // one that it left; whoever hands it over orders that (its task word does).
@@ -7,11 +7,11 @@
 // Invariants
 //  - A context is suspended (sp points into its stack) or runs on exactly one thread. context_switch(from, to) needs
 //    `from` to be the one that runs here and `to` to be suspended.
-//  - The one who resumes stores nothing: the *resumed* side stores the sp of the context that it was resumed by, first
-//    of all. Until then the context that was left must not be resumed by anybody, so a scheduler publishes it only
-//    after context_switch has returned (or entry has begun) on the other side.
+//  - The one who resumes writes to its own stack only: the *resumed* side stores the sp of the context that it was resumed
+//    by, first of all. Until then the context that was left must not be resumed by anybody, so a scheduler publishes it
+//    only after context_switch has returned (or entry has begun) on the other side.
 //  - C++ exception state (which exceptions are caught, how many are in flight) is per thread in the C++ runtime; here
-//    it belongs to the context: it is saved and restored with each switch. `cxa` points at the runtime's state of the
+//    it belongs to the context: it is saved on its stack, and restored, with each switch. `cxa` points at the runtime's state of the
 //    thread that the context runs on. It is handed from context to context, so that nothing reads a thread-local
 //    across a switch, where a compiler may have kept the address that it had on the other thread.
 //  - errno is not saved: it belongs to the thread.
@@ -39,11 +39,10 @@ struct ExceptionState {
 
 struct Context {
     // Owner: the thread that the context runs on; while suspended, the one that is about to resume it.
-    void *sp = nullptr;                         // suspended: where; stored by the one that was resumed in its place
-    ExceptionState exceptions;                  // suspended: its exception state
-    ExceptionState *cxa = nullptr;              // running: the C++ runtime's state of this thread
-    Context *target = nullptr;                  // running: whom it last resumed; a new fiber learns here who it is
-    void (*entry)(Context *previous) = nullptr; // immutable once made
+    union {
+        void *sp = nullptr;  // suspended: where; stored by the one that was resumed in its place
+        ExceptionState *cxa; // running: the C++ runtime's state of this thread
+    };
 #ifdef MC_FIBER_ASAN
     void *fake_stack = nullptr;
     const void *asan_bottom = nullptr;
@@ -54,15 +53,11 @@ struct Context {
 #endif
 };
 
-// Makes a fiber that runs entry(previous) on the stack when it is first switched to. entry must not return (it ends
-// with context_exit) and must let no exception out: std::terminate is called. Any thread.
-void context_make(Context &context, const Stack &stack, void (*entry)(Context *previous));
-
 // What a made context starts with where its maker wants other control words than its own.
 struct FloatingControl {
 #ifdef __x86_64__
-    uint32_t mxcsr = 0;
-    uint16_t x87 = 0;
+    uint32_t mxcsr;
+    uint16_t x87;
     static FloatingControl now() {
         FloatingControl words;
         asm volatile("stmxcsr %0\n\tfnstcw %1" : "=m"(words.mxcsr), "=m"(words.x87));
@@ -88,6 +83,14 @@ void context_destroy(Context &context);
 [[noreturn]] void context_exit(Context &from, Context &to);
 
 namespace detail {
+
+// What the side that leaves tells the side that is resumed. It lies on the stack that is left, and is read before anybody
+// can be told that this stack may go on, or be given away.
+struct Leaving {
+    Context *from;
+    Context *to; // a new fiber learns here who it is
+    ExceptionState *cxa;
+};
 
 // Both halves of the checkers' part of a switch; empty without one.
 MC_FIBER_SWITCH_CODE inline void leave([[maybe_unused]] Context &from, [[maybe_unused]] Context &to) {
@@ -142,16 +145,54 @@ MC_FIBER_SWITCH_CODE inline boost::context::detail::transfer_t jump(void *to, vo
 // Suspends `from`, which runs here, and resumes `to`. Returns when somebody resumes `from`, perhaps on another thread:
 // the context that did, which is suspended by then and may be published, resumed or destroyed.
 MC_FIBER_SWITCH_CODE inline Context *context_switch(Context &from, Context &to) {
-    from.exceptions = *from.cxa;
-    from.target = &to;
+    detail::Leaving leaving{&from, &to, from.cxa};
+    const ExceptionState exceptions = *leaving.cxa;
     detail::leave(from, to);
-    const boost::context::detail::transfer_t arrived = detail::jump(to.sp, &from);
-    auto *previous = static_cast<Context *>(arrived.data);
+    const boost::context::detail::transfer_t arrived = detail::jump(to.sp, &leaving);
+    const auto &left = *static_cast<const detail::Leaving *>(arrived.data);
+    Context *previous = left.from;
+    from.cxa = left.cxa; // it ran on this very thread until now
     previous->sp = arrived.fctx;
     detail::arrive(from, *previous);
-    from.cxa = previous->cxa; // it ran on this very thread until now
-    *from.cxa = from.exceptions;
+    *from.cxa = exceptions;
     return previous;
+}
+
+namespace detail {
+
+using Trampoline = void (*)(boost::context::detail::transfer_t);
+
+void make(Context &context, const Stack &stack, Trampoline first);
+void entry_returned();
+
+// The first frame of every fiber. noexcept: an exception that the scheduler lets out of entry ends here, in
+// std::terminate, with the frames that threw it still there to be looked at.
+template <auto entry>
+[[noreturn]] MC_FIBER_SWITCH_CODE void trampoline(boost::context::detail::transfer_t arrived) noexcept {
+#if defined(__x86_64__)
+    // There is no caller: debuggers and unwinders stop here instead of reading on past the end of the stack.
+    asm volatile(".cfi_undefined rip");
+#elif defined(__aarch64__)
+    asm volatile(".cfi_undefined x30");
+#endif
+    const auto &left = *static_cast<const Leaving *>(arrived.data);
+    Context *previous = left.from;
+    Context &self = *left.to;
+    self.cxa = left.cxa;
+    previous->sp = arrived.fctx;
+    arrive(self, *previous); // with no fake stack of its own yet: fake_stack is null
+    *self.cxa = ExceptionState{};
+    entry(self, previous);
+    entry_returned();
+    __builtin_unreachable();
+}
+
+} // namespace detail
+
+// Makes a fiber that runs entry(context, previous) on the stack when it is first switched to. entry must not return (it ends
+// with context_exit) and must let no exception out: std::terminate is called. Any thread.
+template <auto entry> void context_make(Context &context, const Stack &stack) {
+    detail::make(context, stack, detail::trampoline<entry>);
 }
 
 } // namespace mc::fiber

@@ -144,15 +144,17 @@ Test(Context, fibers_resume_each_other) {
         cr_assert_eq(stack_acquire(kStackMin * 8, &stack), 0);
     first = &contexts[0];
     second = &contexts[1];
-    context_make(*first, stacks[0], [](Context *previous) {
+    constexpr auto run_first = [](Context &self, Context *previous) {
+        cr_assert_eq(&self, first);
         sync::handoff_acquire(&mc::fiber::testing::one_thread);
         cr_assert_eq(previous, home);
         cr_assert_eq(step++, 0);
         cr_assert_eq(jump(*first, *second), second);
         cr_assert_eq(step++, 2);
         context_exit(*first, *second);
-    });
-    context_make(*second, stacks[1], [](Context *previous) {
+    };
+    constexpr auto run_second = [](Context &self, Context *previous) {
+        cr_assert_eq(&self, second);
         sync::handoff_acquire(&mc::fiber::testing::one_thread);
         cr_assert_eq(previous, first);
         cr_assert_eq(step++, 1);
@@ -161,7 +163,9 @@ Test(Context, fibers_resume_each_other) {
         cr_assert_eq(step++, 3);
         sync::handoff_release(&mc::fiber::testing::one_thread);
         context_exit(*second, *home);
-    });
+    };
+    context_make<run_first>(*first, stacks[0]);
+    context_make<run_second>(*second, stacks[1]);
     cr_assert_eq(jump(here, *first), second);
     cr_assert_eq(step, 4);
     context_destroy(*second);
@@ -274,7 +278,7 @@ Test(Context, returning_entry_aborts) {
         Stack stack;
         Context context;
         cr_assert_eq(stack_acquire(32768, &stack), 0);
-        context_make(context, stack, [](Context *) {});
+        context_make<[](Context &, Context *) {}>(context, stack);
         context_switch(here, context);
     });
     cr_assert(death.by(SIGABRT));

@@ -133,7 +133,7 @@ Test(Overflow, canary_survives_reuse) {
                 cr_assert_eq(stack_acquire(size, &stack), MC_OK);
                 cr_assert(stack.canary);
                 cr_assert(stack_canary_ok(stack));
-                std::memset(stack.top - 1000, 7, 1000);
+                std::memset(stack.top() - 1000, 7, 1000);
             }
             for (std::size_t i = 0; i < stacks.size(); i += 2)
                 stack_release(stacks[i]);

@@ -110,7 +110,7 @@ void detail::check_and_poison(const Stack &stack) {
 #ifndef MC_VALGRIND // which knows for every byte, and that those below the last frame are not to be written
     // The page of the top frames is in use anyway; more would make a debug build's fibers cost more memory.
     constexpr std::size_t poisoned = 512;
-    memset(stack.top - poisoned, 0xdb, poisoned);
+    memset(stack.top() - poisoned, 0xdb, poisoned);
 #endif
 }
 

@@ -43,21 +43,26 @@ struct SlabOwners {
     sync::atomic<void *> owner[kStacksPerSlab];
 };
 
-// A stack in somebody's hands. Copy it freely, but release it once.
+// A stack in somebody's hands. Copy it freely, but release it once. Two words: each task has one.
 struct Stack {
-    char *top = nullptr; // 16-byte aligned; the first frame goes below. A little under the end: see stack_pool.cpp
-    SlabOwners *slab = nullptr;
-    uint16_t index = 0;
-    uint8_t size_class = 0;
-    bool canary = false; // its guard is only a canary
-    bool cold = false;   // nobody has touched it since it was fresh, and it need not have a guard yet: see stack_ready
+    SlabOwners *slab = nullptr; // null: no stack
+    uint64_t top_16 : 52 = 0;   // top(), in units of its alignment: addresses of programs have 56 bits at most
+    uint64_t index : 6 = 0;
+    uint64_t size_class : 4 = 0;
+    bool canary : 1 = false; // its guard is only a canary
+    bool cold : 1 =
+        false; // nobody has touched it since it was fresh, and it need not have a guard yet: see stack_ready
 
+    // 16-byte aligned; the first frame goes below. A little under the end: see stack_pool.cpp. Null: no stack.
+    char *top() const { return reinterpret_cast<char *>(static_cast<uintptr_t>(top_16) * 16); }
+    void set_top(char *to) { top_16 = reinterpret_cast<uintptr_t>(to) / 16; }
     uint32_t size() const { return static_cast<uint32_t>(kStackMin) << size_class; } // at least what was asked for
     char *end() const {                                                              // top is in the last page
-        return top + (-reinterpret_cast<uintptr_t>(top) & (kPageBytes - 1));
+        return top() + (-reinterpret_cast<uintptr_t>(top()) & (kPageBytes - 1));
     }
     char *low() const { return end() - size(); } // the lowest usable byte
 };
+static_assert(sizeof(Stack) == 16 && kStacksPerSlab <= 64 && kStackClasses <= 16);
 
 // MC_OK; MC_E_INVAL: size is out of [4 KiB, 8 MiB]; MC_E_NOMEM. `out` is written on success only. It has no owner yet.
 int32_t stack_acquire(uint64_t size, Stack *out);

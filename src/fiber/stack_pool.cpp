@@ -354,10 +354,10 @@ uint64_t kept_now(Pool &pool, uint32_t size_class) {
 Stack slab_stack(Slab &slab, uint32_t index) {
     const uint32_t size_class = slab.own_class();
     Stack stack;
-    stack.top = slab.low(index) + stack_bytes(size_class) - colour(size_class, index);
+    stack.set_top(slab.low(index) + stack_bytes(size_class) - colour(size_class, index));
     stack.slab = &slab;
-    stack.index = static_cast<uint16_t>(index);
-    stack.size_class = static_cast<uint8_t>(size_class);
+    stack.index = index;
+    stack.size_class = size_class;
     stack.canary = (slab.canaries >> index & 1) != 0;
     return stack;
 }

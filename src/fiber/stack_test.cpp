@@ -39,8 +39,8 @@ Test(Stack, sizes) {
         const Stack stack = acquired(size);
         cr_assert_geq(stack.size(), size);
         cr_assert_lt(stack.size(), std::max<uint64_t>(2 * size, kStackMin + 1));
-        cr_assert_eq(reinterpret_cast<uintptr_t>(stack.top) % 16, 0u);
-        cr_assert_lt(stack.end() - stack.top, 2048);
+        cr_assert_eq(reinterpret_cast<uintptr_t>(stack.top()) % 16, 0u);
+        cr_assert_lt(stack.end() - stack.top(), 2048);
         std::memset(stack.low(), 0x55, stack.size());
         if (!stack.canary)
             cr_assert(stack_canary_ok(stack));
@@ -224,7 +224,7 @@ Test(Stack, find_while_slabs_come_and_go) {
         for (int i = 0; i != 20; ++i) {
             stacks.push_back(acquired(kStackMin << (static_cast<unsigned>(round + i) % kStackClasses)));
             stack_set_owner(stacks.back(), &owner);
-            finder.probe.store(stacks.back().top - 100, sync::release);
+            finder.probe.store(stacks.back().top() - 100, sync::release);
         }
         for (int i = 0; i != 100; ++i)
             sync::cpu_relax();
@@ -376,19 +376,19 @@ Test(Stack, unmap_refused) {
 Test(Stack, released_is_poisoned) {
 #if defined(MC_DEBUG) && !defined(MC_VALGRIND)
     const Stack stack = acquired(32768);
-    std::memset(stack.top - 256, 1, 256);
+    std::memset(stack.top() - 256, 1, 256);
     if (mc::testing::under_asan) {
         stack_release(stack);
         const auto death = death_of([] {
             const Stack dead = acquired(16384);
             stack_release(dead);
-            *const_cast<volatile char *>(dead.top - 8) = 1;
+            *const_cast<volatile char *>(dead.top() - 8) = 1;
         });
         cr_assert(death.mentions("AddressSanitizer"), "%s", death.said.c_str());
     } else {
         stack_release(stack);
-        cr_assert_eq(stack.top[-1], static_cast<char>(0xdb));
-        cr_assert_eq(stack.top[-256], static_cast<char>(0xdb));
+        cr_assert_eq(stack.top()[-1], static_cast<char>(0xdb));
+        cr_assert_eq(stack.top()[-256], static_cast<char>(0xdb));
     }
 #else
     cr_skip_test("a release build does not");

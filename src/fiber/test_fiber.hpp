@@ -33,7 +33,7 @@ public:
     explicit Fiber(Body body, void *arg = nullptr, uint64_t stack_size = 64 << 10) : argument(arg), body_(body) {
         cr_assert_eq(stack_acquire(stack_size, &stack), 0);
         stack_set_owner(stack, this);
-        context_make(*this, stack, entry);
+        context_make<entry>(*this, stack);
     }
     Fiber(const Fiber &) = delete;
     Fiber &operator=(const Fiber &) = delete;
@@ -53,9 +53,9 @@ public:
     bool finished = false;
 
 private:
-    static void entry(Context *previous) {
+    static void entry(Context &context, Context *previous) {
         sync::handoff_acquire(&one_thread);
-        auto *self = static_cast<Fiber *>(previous->target);
+        auto *self = static_cast<Fiber *>(&context);
         cr_assert_eq(previous, self->resumer_);
         self->body_(*self);
         self->finished = true;

@@ -545,7 +545,7 @@ Test(Blocking, jobs_are_named) {
     cr_assert(seen[0].running && !seen[1].running);
     cr_assert(before_ns <= seen[0].since_ns && seen[0].since_ns <= queued_after_ns);
     cr_assert(queued_after_ns <= seen[1].since_ns && seen[1].since_ns <= sync::now_ns());
-    cr_assert_str_eq(seen[1].task->name, "queued");
+    cr_assert_str_eq(name_of(*seen[1].task), "queued");
     until([&] { return TaskWord::is_parked_unclaimed(seen[1].task->word.look()); });
     const WaitsFor waits_for = seen[1].task->waits_for.load(sync::relaxed);
     cr_assert(waits_for.kind() == WaitKind::blocking_call);

@@ -5,6 +5,7 @@
 #include "sched/pool.hpp"
 #include "sched/report.hpp"
 #include "sched/runtime.hpp"
+#include "sched/spawn.hpp"
 #include "sched/switch.hpp"
 
 #include <algorithm>
@@ -44,28 +45,26 @@ TaskSlab &task_slab() noexcept {
 bool Executor::make_own_tasks() noexcept {
     idle_ = task_slab().acquire();
     reclaim_task_ = task_slab().acquire();
-    if (idle_ == nullptr || reclaim_task_ == nullptr ||
-        fiber::stack_acquire(idle_stack_bytes, &idle_->stack) != MC_OK) {
+    if (idle_ == nullptr || reclaim_task_ == nullptr || !set_name(*idle_, "steps") ||
+        !set_name(*reclaim_task_, "reclaim") || fiber::stack_acquire(idle_stack_bytes, &idle_->stack) != MC_OK) {
         for (Task *task : {idle_, reclaim_task_})
             if (task != nullptr)
                 task_slab().release(task);
         return false;
     }
     idle_->kind = Kind::idle;
-    idle_->executor = this;
+    idle_->set_executor(this);
     idle_->home = nullptr;
-    fiber::context_make(idle_->context(), idle_->stack, idle_entry);
+    fiber::context_make<idle_entry>(idle_->context(), idle_->stack);
     fiber::stack_set_owner(idle_->stack, idle_);
     idle_->id = 0;
-    std::strcpy(idle_->name, "steps");
     reclaim_task_->kind = Kind::step;
-    reclaim_task_->executor = this;
+    reclaim_task_->set_executor(this);
     reclaim_task_->home = nullptr;
     reclaim_task_->pinned = true;
-    reclaim_task_->plain = reclaim_step;
-    reclaim_task_->argument = this;
+    reclaim_task_->body.plain = reclaim_step;
+    reclaim_task_->body.argument = this;
     reclaim_task_->id = 0;
-    std::strcpy(reclaim_task_->name, "reclaim");
     return true;
 }
 
@@ -97,8 +96,10 @@ bool Executor::prepare_owner(Task *known) noexcept {
     task->set_executor(this);
     task->pinned = true;
     task->id = 0;
-    if (known == nullptr)
-        task->name[0] = '\0';
+    if (known == nullptr) {
+        clear_name(*task);
+        task->emits_to = nullptr;
+    }
     task->in_schedule = false;
     task->idle_service.store(0, sync::relaxed);
     task->quiescence_of.store(nullptr, sync::relaxed);
@@ -159,9 +160,9 @@ void Executor::begin(Task *task) noexcept {
     fiber::stack_set_owner(task->stack, task);
     const fiber::FloatingControl ours = fiber::FloatingControl::now();
     if (ours == task->control)
-        return fiber::context_make(task->context(), task->stack, task->entry);
+        return make_context(*task);
     task->control.set();
-    fiber::context_make(task->context(), task->stack, task->entry);
+    make_context(*task);
     ours.set();
 }
 
@@ -170,7 +171,7 @@ void Executor::jump_to_new(Task *to) noexcept {
     switch_to(to);
 }
 
-Executor &Executor::arrive_new(fiber::Context *previous) noexcept { return arrive(previous); }
+void Executor::arrive_new(fiber::Context *previous) noexcept { (void)arrive(previous); }
 
 void Executor::complete_parking(Parking &parking) noexcept {
     Task *task = parking.task;
@@ -400,7 +401,7 @@ bool Executor::run_until_idle(int64_t deadline_ns) noexcept {
 
 // --- the idle context ---
 
-void Executor::idle_entry(fiber::Context *previous) noexcept {
+void Executor::idle_entry(fiber::Context &, fiber::Context *previous) noexcept {
     Executor &here = arrive(previous);
     for (;;)
         here.many_ ? here.idle_of_many() : here.alone_ ? here.idle_alone() : here.idle_simulated();
@@ -423,12 +424,12 @@ void Executor::idle_alone() noexcept {
 }
 
 void Executor::run_step(Task *task) noexcept {
-    task->executor = this;
+    task->set_executor(this);
     task->word.start();
     thread_.running = task;
     ++thread_.no_switch;
     const bool kept = task->kept;
-    task->plain(task->argument);
+    task->body.plain(task->body.argument);
     --thread_.no_switch;
     thread_.running = idle_;
     if (!kept) { // else it may be queued again, and running elsewhere

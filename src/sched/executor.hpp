@@ -169,7 +169,7 @@ public:
     // The running task has ended.
     [[noreturn]] void finish_running() noexcept;
     // What a new fiber does first: the executor that it runs on.
-    static Executor &arrive_new(fiber::Context *previous) noexcept;
+    static void arrive_new(fiber::Context *previous) noexcept;
 
     // Drains the inbox and fires due timers.
     void poll() noexcept;
@@ -191,7 +191,7 @@ private:
     void complete_parking(Parking &parking) noexcept;
     void reap(Task *ended) noexcept;
     Task *next_task() noexcept;
-    static void idle_entry(fiber::Context *previous) noexcept;
+    static void idle_entry(fiber::Context &self, fiber::Context *previous) noexcept;
     void run_step(Task *task) noexcept;
     int64_t timer_deadline() const noexcept;
     void note_fired(uint32_t timers, int64_t now) noexcept;

@@ -408,7 +408,7 @@ void end_waits_here(void *argument) noexcept {
         return;
     for_each_task([&](Task &task) {
         const uint64_t word = task.word.look();
-        const Executor *last = task.seen_executor.load(sync::acquire);
+        const Executor *last = task.seen_executor();
         if (!TaskWord::is_parked_unclaimed(word) || last == nullptr || &last->pool() != &pool)
             return;
         if (last != here && last->index() < pool.live())

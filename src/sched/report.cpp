@@ -7,9 +7,11 @@
 #include "sched/spawn.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 
 namespace mc::sched {
 namespace {
@@ -26,13 +28,23 @@ sync::atomic<NameObject> channel_namer{nullptr};
 #define MC_PEEK __attribute__((noinline))
 #endif
 
-MC_PEEK void copy_name(char (&to)[32], const char (&from)[32]) noexcept {
-    for (size_t i = 0; i < sizeof to - 1; ++i)
+MC_PEEK void copy_name(char (&to)[32], const Task &of) noexcept {
+    const char *from = name_of(of);
+    size_t i = 0;
+    for (; i < sizeof to - 1 && static_cast<const volatile char &>(from[i]) != '\0'; ++i)
         to[i] = static_cast<const volatile char &>(from[i]);
-    to[sizeof to - 1] = '\0';
+    std::memset(to + i, 0, sizeof to - i);
 }
 
 template <class T> MC_PEEK T peek(const T &word) noexcept { return static_cast<const volatile T &>(word); }
+
+MC_PEEK fiber::Stack peek_stack(const fiber::Stack &of) noexcept {
+    uint64_t words[sizeof(fiber::Stack) / sizeof(uint64_t)];
+    const auto *from = reinterpret_cast<const volatile uint64_t *>(&of);
+    for (size_t i = 0; i < std::size(words); ++i)
+        words[i] = from[i];
+    return std::bit_cast<fiber::Stack>(words);
+}
 
 // Objects are type-stable, so even one that is gone can be asked.
 const Task *holder_of(WaitKind kind, uint64_t object) noexcept {
@@ -77,20 +89,17 @@ void report_holder(TaskReport &report) noexcept {
         return;
     report.holder_id = peek(report.holder->id);
     report.holder_kind = peek(report.holder->kind);
-    copy_name(report.holder_name, report.holder->name);
+    copy_name(report.holder_name, *report.holder);
 }
 
 void report_stack(const Task &task, TaskReport &report) noexcept {
-    fiber::Stack stack;
-    stack.top = peek(task.stack.top);
-    stack.size_class = peek(task.stack.size_class);
-    stack.canary = peek(task.stack.canary);
-    if (stack.top == nullptr)
+    const fiber::Stack stack = peek_stack(task.stack);
+    if (stack.top() == nullptr)
         return;
     const char *sp = static_cast<const char *>(peek(task.sp));
     report.stack_bytes = stack.size();
-    if (report.state != TaskState::running && sp >= stack.low() && sp < stack.top)
-        report.stack_used = static_cast<uint64_t>(stack.top - sp);
+    if (report.state != TaskState::running && sp >= stack.low() && sp < stack.top())
+        report.stack_used = static_cast<uint64_t>(stack.top() - sp);
     report.stack_high = std::max(report.stack_used, fiber::stack_high_water(stack));
 }
 
@@ -107,9 +116,9 @@ bool report_task(const Task &task, TaskReport *report, bool with_stack) noexcept
             return false;
         found.id = peek(task.id);
         found.handle = handle_of(task);
-        copy_name(found.name, task.name);
+        copy_name(found.name, task);
         found.state = state_of(TaskWord::phase_of(word));
-        if (Executor *executor = task.seen_executor.load(sync::acquire)) {
+        if (Executor *executor = task.seen_executor()) {
             found.executor = executor->index();
             const Pool *home = peek(task.home);
             found.runtime = home != nullptr ? home->handle() : executor->pool().handle();
@@ -131,13 +140,18 @@ bool report_task(const Task &task, TaskReport *report, bool with_stack) noexcept
 
 bool stack_in_use(const Task &task, const Pool &pool, StackInUse *stack) noexcept {
     const Phase phase = TaskWord::phase_of(task.word.look());
-    const Executor *executor = task.seen_executor.load(sync::acquire);
+    const Executor *executor = task.seen_executor();
     if (phase == Phase::idle || executor == nullptr || peek(task.home) != &pool || peek(task.kind) != Kind::fiber)
         return false;
-    stack->high = task.stack.end();
-    stack->low = phase == Phase::running ? task.stack.low() : task.sp;
-    if (stack->low == nullptr) // it has not begun
+    const fiber::Stack of = peek_stack(task.stack);
+    auto *sp = static_cast<char *>(task.sp);
+    stack->high = of.end();
+    if (sp == nullptr) // it has not begun
         stack->low = stack->high;
+    else if (phase == Phase::running || sp < of.low() || sp >= of.top())
+        stack->low = of.low();
+    else
+        stack->low = sp;
     return true;
 }
 
@@ -213,8 +227,8 @@ void name_task(char *buf, size_t size, Kind kind, uint64_t id, const char *name)
 }
 
 void name_task(char *buf, size_t size, const Task &task) noexcept {
-    char name[sizeof task.name];
-    copy_name(name, task.name);
+    char name[sizeof TaskName{}.text];
+    copy_name(name, task);
     name_task(buf, size, peek(task.kind), peek(task.id), name);
 }
 

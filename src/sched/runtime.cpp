@@ -5,6 +5,7 @@
 #include "base/log.hpp"
 #include "sched/pool.hpp"
 #include "sched/runtimes.hpp"
+#include "sched/spawn.hpp"
 #include "sched/task_state.hpp"
 
 #include <algorithm>
@@ -123,7 +124,7 @@ void child_after_fork() noexcept {
 bool describe_task(void *owner, uint64_t *id, char *name) noexcept {
     const auto *task = static_cast<const Task *>(owner);
     *id = task->id;
-    std::memcpy(name, task->name, sizeof task->name);
+    std::memcpy(name, name_of(*task), std::strlen(name_of(*task)) + 1);
     return true;
 }
 
@@ -178,7 +179,8 @@ ThreadContext *attach_foreign(int32_t *status) noexcept {
         *status = MC_E_NOMEM;
         return nullptr;
     }
-    task->name[0] = '\0';
+    clear_name(*task);
+    task->emits_to = nullptr;
     task->word.make_runnable();
     task->word.start();
     begin_foreign(*thread, *task);
@@ -232,9 +234,10 @@ int32_t claim_new_beginning() noexcept {
 // middle of anything.
 void begin_anew() noexcept {
     task_slab().after_fork();
+    task_name_slab().after_fork();
     for_each_task([](Task &task) {
         new (&task.join_lock) base::Spinlock();
-        new (&task.joiners) base::List<JoinWait>();
+        new (&task.joiners) base::SlimList<JoinWait>();
         task.word.retire();
         if (task.generation.load(sync::relaxed) % 2 == 1)
             (void)base::retire_handle(&task);

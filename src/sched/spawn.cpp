@@ -24,18 +24,18 @@ sync::atomic<uint64_t> next_id{1};
 
 void log_crash(const Task &task, const char *what) noexcept {
     base::log(MC_LOG_ERROR, MC_E_CRASHED, "microthread %" PRIu64 " \"%s\" ended by an exception: %s", task.id,
-              task.name, what);
+              name_of(task), what);
 }
 
-int32_t run_body(Task &task) noexcept {
+int32_t run_body(Task &task, const TaskBody &body) noexcept {
     try {
-        if (task.returning != nullptr)
-            return task.returning(task.argument);
-        task.plain(task.argument);
+        if (task.returns)
+            return body.returning(body.argument);
+        body.plain(body.argument);
         return MC_OK;
     } catch (abi::__forced_unwind &) {
         char what[80];
-        std::snprintf(what, sizeof what, "microthread %" PRIu64 " \"%s\"", task.id, task.name);
+        std::snprintf(what, sizeof what, "microthread %" PRIu64 " \"%s\"", task.id, name_of(task));
         base::abort_unwinding(what);
     } catch (const std::exception &error) {
         log_crash(task, error.what());
@@ -82,13 +82,17 @@ void publish_result(Task &task, int32_t result) noexcept {
 
 void end_forgotten_readings(const Task &task) noexcept {
     base::log(MC_LOG_ERROR, MC_E_CONTEXT, "microthread %" PRIu64 " \"%s\" ended with an epoch pinned", task.id,
-              task.name);
+              name_of(task));
     end_all_readings(task.executor->thread());
 }
 
-void fiber_entry(fiber::Context *previous) noexcept {
-    Task &task = *Executor::arrive_new(previous).running();
-    const int32_t result = run_body(task);
+void fiber_entry(fiber::Context &self, fiber::Context *previous) noexcept {
+    auto &task = static_cast<Task &>(self);
+    Executor::arrive_new(previous);
+    const TaskBody body = task.body;
+    task.quantum = {};
+    task.emits_to = nullptr;
+    const int32_t result = run_body(task, body);
     if (forked() || left_behind(task)) {
         std::fprintf(stderr, "libmcrt: a microthread returned in a forked child; call _exit or exec there\n");
         std::abort();
@@ -204,6 +208,8 @@ int32_t join_task(mc_task_t handle, int64_t deadline_ns, int32_t *result, Scope 
 
 } // namespace
 
+void make_context(Task &task) noexcept { fiber::context_make<fiber_entry>(task.context(), task.stack); }
+
 uint64_t take_task_ids(uint64_t count) noexcept { return next_id.fetch_add(count, sync::relaxed); }
 
 // After the switch away from the task for good: its stack is given back, nobody runs on it.
@@ -243,7 +249,7 @@ int32_t spawn(ThreadContext *thread, Executor &executor, const SpawnRequest &req
     uint64_t stack_size = request.stack_size != 0 ? request.stack_size : pool.options().stack_size;
     if (simulator() != nullptr) [[unlikely]]
         stack_size = std::max(stack_size, simulated_stack_bytes);
-    if (request.group != nullptr && !begin_inside(*task, *request.group->scope))
+    if (!set_name(*task, request.name) || (request.group != nullptr && !begin_inside(*task, *request.group->scope)))
         status = MC_E_NOMEM;
     else
         status = here ? executor.stack_cache().reserve(stack_size, &task->stack)
@@ -258,30 +264,29 @@ int32_t spawn(ThreadContext *thread, Executor &executor, const SpawnRequest &req
     task->group = request.group;
     if (task->stack.cold) {
         task->sp = nullptr; // see Executor::begin
-        task->entry = fiber_entry;
         task->control = fiber::FloatingControl::now();
     } else {
         fiber::stack_set_owner(task->stack, task);
-        fiber::context_make(task->context(), task->stack, fiber_entry);
+        make_context(*task);
     }
     task->kind = Kind::fiber;
     task->set_executor(&executor);
     task->home = &pool;
     task->for_simulator = 0;
-    task->emits_to = nullptr; // one that was left behind in a handler
-    task->returning = request.returning;
-    task->plain = request.plain;
-    task->argument = request.argument;
+    task->returns = request.returning != nullptr;
+    if (task->returns)
+        task->body.returning = request.returning;
+    else
+        task->body.plain = request.plain;
+    task->body.argument = request.argument;
     task->id = here ? executor.take_id() : take_task_ids(1);
     task->in_schedule = false;
     task->pinned = request.pinned;
     task->native = request.native;
     task->priority = request.priority;
     task->reductions = executor.quantum_of(*task);
-    task->quantum_of = nullptr;
     task->ever_joinable = request.handle != nullptr;
     task->ended = task->ever_joinable ? end_none : end_unowned;
-    set_name(*task, request.name);
     if (request.handle != nullptr)
         *request.handle = issue_handle(task, base::HandleKind::task);
     if (!admitted)
@@ -308,10 +313,11 @@ int32_t spawn_step(Executor &executor, void (*run)(void *), void *argument, bool
     task->home = nullptr;
     task->pinned = pinned;
     task->set_executor(&executor);
-    task->plain = run;
-    task->argument = argument;
+    task->body.plain = run;
+    task->body.argument = argument;
+    task->emits_to = nullptr;
     task->id = here ? executor.take_id() : take_task_ids(1);
-    set_name(*task, nullptr);
+    clear_name(*task);
     task->word.make_runnable();
     executor.enqueue(task);
     return MC_OK;
@@ -321,15 +327,18 @@ Task *make_step(void (*run)(void *), void *argument, const char *name) noexcept 
     Task *task = task_slab().acquire();
     if (task == nullptr)
         return nullptr;
+    if (!set_name(*task, name)) {
+        task_slab().release(task);
+        return nullptr;
+    }
     task->kind = Kind::step;
     task->kept = true;
     task->emits_to = nullptr;
     task->home = nullptr;
     task->pinned = false;
-    task->plain = run;
-    task->argument = argument;
+    task->body.plain = run;
+    task->body.argument = argument;
     task->id = take_task_ids(1);
-    set_name(*task, name);
     return task;
 }
 
@@ -442,14 +451,31 @@ mc_task_t handle_of(const Task &task) noexcept {
     return base::make_handle(task.generation.load(sync::relaxed), base::HandleKind::task, task.slab_index);
 }
 
-void set_name(Task &task, const char *name) noexcept {
-    if (name == nullptr) {
-        task.name[0] = '\0';
-        return;
+TaskNameSlab &task_name_slab() noexcept {
+    static constinit TaskNameSlab slab;
+    return slab;
+}
+
+bool set_name(Task &task, const char *name) noexcept {
+    if (name == nullptr || *name == '\0') {
+        clear_name(task);
+        return true;
     }
-    const size_t length = strnlen(name, sizeof task.name - 1);
-    std::memcpy(task.name, name, length);
-    task.name[length] = '\0';
+    const uint32_t slot = task.name_slot.load(sync::relaxed); // ours, or written before the task was ours
+    TaskName *place = slot != 0 ? task_name_slab().at(slot - 1) : task_name_slab().acquire();
+    if (place == nullptr)
+        return false;
+    const size_t length = strnlen(name, sizeof place->text - 1);
+    std::memcpy(place->text, name, length);
+    place->text[length] = '\0';
+    if (slot == 0)
+        task.name_slot.store(place->slab_index + 1, sync::release); // release: pairs with name_of
+    return true;
+}
+
+void clear_name(Task &task) noexcept {
+    if (const uint32_t slot = task.name_slot.load(sync::relaxed))
+        task_name_slab().at(slot - 1)->text[0] = '\0';
 }
 
 } // namespace mc::sched

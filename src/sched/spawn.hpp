@@ -45,6 +45,11 @@ int32_t detach(mc_task_t handle) noexcept;
 int32_t call_in_simulation(ThreadContext &thread, int32_t (*fn)(void *), void *user, int32_t *result) noexcept;
 mc_task_t handle_of(const Task &task) noexcept; // 0 when it has none
 
-void set_name(Task &task, const char *name) noexcept; // null clears; cut to 31 bytes
+// Cut to 31 bytes; null clears. False: no memory, the first time that this task's slot gets one.
+[[nodiscard]] bool set_name(Task &task, const char *name) noexcept;
+void clear_name(Task &task) noexcept;
+
+// A microthread's context, on its stack, so that it begins when it is switched to.
+void make_context(Task &task) noexcept;
 
 } // namespace mc::sched

@@ -5,6 +5,8 @@
 #include "base/log.hpp"
 #include "fiber/stack.hpp"
 
+#include <mc/csp.h>
+
 #include <cfenv>
 #include <cstdlib>
 #include <set>
@@ -252,7 +254,7 @@ Test(Spawn, names_and_ids) {
             [&] {
                 const Task &self = *here().running;
                 const std::string cut = std::string(name == nullptr ? "" : name).substr(0, 31);
-                cr_assert_str_eq(self.name, cut.c_str());
+                cr_assert_str_eq(name_of(self), cut.c_str());
                 cr_assert_gt(self.id, last_id);
                 last_id = self.id;
             },
@@ -317,6 +319,49 @@ Test(Spawn, no_memory_is_an_answer) {
         gate.release();
     for (mc_task_t each : tasks)
         cr_assert_eq(result_of(each), MC_OK);
+}
+
+// Goal: names are apart from tasks, and may run out first: a spawn with a name says so then and loses nothing, one without goes
+// on; who is to be renamed keeps its name.
+Test(Spawn, no_memory_for_a_name) {
+    mc_allocator allocator = MC_ALLOCATOR_INIT;
+    allocator.alloc = Scarce::alloc;
+    allocator.free = Scarce::free;
+    cr_assert_eq(base::set_allocator(allocator), MC_OK);
+    Gate gate;
+    const mc_task_fn fn = [](void *argument) -> int32_t { return static_cast<Gate *>(argument)->acquire(); };
+    std::vector<mc_task_t> tasks(150);
+    const auto spawn_all = [&](const mc_spawn_options *options) {
+        for (size_t i = 0; i < tasks.size(); ++i)
+            if (const int32_t status = mc_spawn(0, fn, &gate, options, &tasks[i]); status != MC_OK) {
+                cr_assert_eq(status, MC_E_NOMEM);
+                return i;
+            }
+        return tasks.size();
+    };
+    const auto end_all = [&](size_t count) {
+        for (size_t i = 0; i < count; ++i)
+            gate.release();
+        for (size_t i = 0; i < count; ++i)
+            cr_assert_eq(result_of(tasks[i]), MC_OK);
+    };
+    here();
+    end_all(spawn_all(nullptr)); // more slots than the first 64 names
+    mc_spawn_options named = MC_SPAWN_OPTIONS_INIT;
+    named.name = "somebody";
+    Scarce::gone = true;
+    const size_t with_names = spawn_all(&named);
+    cr_assert(with_names > 0 && with_names < 64, "%zu", with_names);
+    csp_descr("%s", "the owner");
+    cr_assert_str_eq(name_of(*here().running), "");
+    end_all(with_names);
+    cr_assert_eq(spawn_all(nullptr), tasks.size());
+    Scarce::gone = false;
+    end_all(tasks.size());
+    cr_assert_eq(spawn_all(&named), tasks.size());
+    end_all(tasks.size());
+    csp_descr("%s", "the owner");
+    cr_assert_str_eq(name_of(*here().running), "the owner");
 }
 
 // Goal: other threads spawn, join and detach; the microthreads run on the owner, and nothing is lost.

@@ -85,25 +85,47 @@ struct JoinWait : base::ListNode<JoinWait> {
     TaskWord::Claim claim = TaskWord::Claim::lost; // while the end, or a detach, has it
 };
 
+// A task's name, apart from it, since few have one. It stays with the task's slot once there is one, so that a report always
+// finds it. Written by the task or at spawn; read by reports, which may see a torn one.
+struct TaskName : base::SlabItem<TaskName> {
+    char text[32] = {};
+};
+using TaskNameSlab = base::Slab<TaskName>;
+TaskNameSlab &task_name_slab() noexcept;
+
+// What a task runs; one of the two, as Task::returns says: a returning one's result is the task's.
+struct TaskBody {
+    union {
+        int32_t (*returning)(void *);
+        void (*plain)(void *);
+    };
+    void *argument;
+};
+
+// Where a quantum began, once there was one on a wheel: executor, and position of its wheel.
+struct Quantum {
+    Executor *of;
+    uint64_t from;
+};
+
+// What a blocked microthread costs beside its stack; so words that are never needed at the same time share their place.
 struct Task : base::SlabItem<Task>, base::HandleItem, fiber::Context, Timer {
     // any thread: see task_word.hpp
     TaskWord word;
 
-    // The holder of the claim writes them before it wakes; the task reads them when it runs again.
-    int32_t wake_value = 0;
+    union {
+        // The holder of the claim writes them before it wakes; the task reads them when it runs again.
+        int32_t wake_value = 0;
+        int32_t result; // from its end on, when it does not wait any more; guarded by join_lock
+    };
     WakeReason reason = WakeReason::none;
 
     // any thread: the current wait has a deadline. Written before the wait is published.
     sync::atomic<uint8_t> timed{0};
     // any thread: one of the library's own threads, with nothing to do
     sync::atomic<uint8_t> idle_service{0};
-    // any thread: it waits until nothing moves there, and does nothing else until it knows. Cleared, with the verdict, under
-    // the registry's mutex. deadlocked: it was part of a world that was found closed. Guarded by that.
-    sync::atomic<Pool *> quiescence_of{nullptr};
+    // It was part of a world that was found closed. Guarded by the registry's mutex.
     bool deadlocked = false;
-    fiber::FloatingControl control; // its spawner's, until its stack is made: see Executor::begin
-    // any thread: what the current wait is for. Written before the wait is published.
-    sync::atomic<WaitsFor> waits_for{WaitsFor{}};
 
     // immutable from spawn to end
     Kind kind = Kind::fiber;
@@ -111,20 +133,30 @@ struct Task : base::SlabItem<Task>, base::HandleItem, fiber::Context, Timer {
     bool pinned = false;        // stays with its executor; immutable from spawn to end
     Priority priority = Priority::normal;
     bool in_schedule = false; // owner executor only: inside csp_schedule
-    bool native = false;      // in simulation: runs what a blocking call is to run; immutable from spawn to end
-    bool kept = false;        // a step that is its maker's, and queued again and again
+    bool native : 1 = false;  // in simulation: runs what a blocking call is to run; immutable from spawn to end
+    bool kept : 1 = false;    // a step that is its maker's, and queued again and again; likewise
+    bool returns : 1 = false; // which of body's it is; as body
     uint8_t ended = end_none; // guarded by join_lock, when ever joinable
-    // Where it runs, or ran last; null for a foreign thread. Written by the executor that begins its turn; read by
-    // whoever holds the claim on it, or has it from a queue.
+
+    // any thread: it waits until nothing moves there, and does nothing else until it knows. Cleared, with the verdict, under
+    // the registry's mutex.
+    sync::atomic<Pool *> quiescence_of{nullptr};
+    // any thread: what the current wait is for. Written before the wait is published.
+    sync::atomic<WaitsFor> waits_for{WaitsFor{}};
+    // any thread: when the current wait began, in steady nanoseconds; late by what the executor's clock is. Written
+    // before the wait is published.
+    sync::atomic<int64_t> waits_since_ns{0};
+
+    // Where it runs, or ran last; null for a foreign thread. Written by set_executor, by the one that begins its turn; read by
+    // whoever holds the claim on it, or has it from a queue. Others: seen_executor.
     Executor *executor = nullptr;
     uint32_t reductions = 0; // left of its quantum while it does not run; likewise
-    Scope *scope = nullptr;  // the task only: cancels its waits; null for none
+    // any thread: a foreign thread sleeps on it
+    sync::atomic<uint32_t> parker{0};
+    Scope *scope = nullptr; // the task only: cancels its waits; null for none
     // Whose microthread it is; immutable from spawn to end. In simulation one executor runs those of all runtimes. Null: of who owns
     // a thread.
     Pool *home = nullptr;
-    // Where that quantum began, once it has had one on a wheel: executor, and position of its wheel; likewise.
-    Executor *quantum_of = nullptr;
-    uint64_t quantum_from = 0;
 
     // Alone: the executor that it is queued on. `next` also links it in an inbox or a shared queue.
     Task *next = nullptr;
@@ -133,10 +165,17 @@ struct Task : base::SlabItem<Task>, base::HandleItem, fiber::Context, Timer {
     // owner executor only; the context is a base
     fiber::Stack stack;
 
-    // immutable from spawn to end: returning takes the result, plain does not
-    int32_t (*returning)(void *) = nullptr;
-    void (*plain)(void *) = nullptr;
-    void *argument = nullptr;
+    union {
+        TaskBody body{}; // until a microthread's first turn; of a step, always
+        Quantum quantum; // a microthread's, from its first turn on; likewise as executor
+    };
+    union {
+        // until a microthread's first turn: its spawner's, see Executor::begin
+        fiber::FloatingControl control;
+        // From then on, and of all others always. The task only: where the machine's handler that it runs emits to; null: it
+        // runs none. It goes where the task goes.
+        void *emits_to = nullptr;
+    };
 
     uint64_t id = 0;            // creation ordinal; immutable from spawn to end
     uint64_t for_simulator = 0; // its own; 0 at spawn
@@ -145,36 +184,33 @@ struct Task : base::SlabItem<Task>, base::HandleItem, fiber::Context, Timer {
     ScopeEntry *entries = nullptr; // the scopes that it has entered, innermost first
     Group *group = nullptr;        // of which it is a child
     Locals *locals = nullptr;
-    // The task only: where the machine's handler that it runs emits to; null: it runs none. It goes where the task goes.
-    void *emits_to = nullptr;
 
     // written by the task, read by reports
     sync::atomic<Mutex *> held{nullptr}; // the mutexes that it holds, the latest first
-    // any thread: when the current wait began, in steady nanoseconds; late by what the executor's clock is. Written
-    // before the wait is published.
-    sync::atomic<int64_t> waits_since_ns{0};
-    // any thread: as executor, for those that have no claim; null for a foreign thread
-    sync::atomic<Executor *> seen_executor{nullptr};
 
-    void set_executor(Executor *to) noexcept {
-        executor = to;
-        seen_executor.store(to, sync::relaxed); // published with the word
-    }
-
-    // guarded by join_lock
     base::Spinlock join_lock;
-    int32_t result = 0;
+    // any thread: index of its name in task_name_slab, plus 1; 0: it never had one. Set once for a slot, see set_name.
+    sync::atomic<uint32_t> name_slot{0};
 
-    // any thread: a foreign thread sleeps on it
-    sync::atomic<uint32_t> parker{0};
-
-    char name[32] = {}; // written by the task or at spawn; read by reports, which may see a torn one
-
-    base::List<JoinWait> joiners; // guarded by join_lock
+    base::SlimList<JoinWait> joiners; // guarded by join_lock
 
     fiber::Context &context() noexcept { return *this; }
     Timer &timer() noexcept { return *this; } // of the current wait
+
+    // What executor was a moment ago, for who holds no claim. Any thread.
+    Executor *seen_executor() const noexcept { return sync::look_at(executor); }
+    void set_executor(Executor *to) noexcept { sync::show_at(executor, to); }
 };
+
+static_assert(sizeof(Task) <= 280 || sizeof(fiber::Context) > sizeof(void *),
+              "beside a page of stack, what was meant to be at most");
+
+// Never null. Any thread; a signal handler too.
+inline const char *name_of(const Task &task) noexcept {
+    // acquire: pairs with set_name's release: the name is complete.
+    const uint32_t slot = task.name_slot.load(sync::acquire);
+    return slot == 0 ? "" : task_name_slab().at(slot - 1)->text;
+}
 
 // The registry of all tasks: those of every runtime, and of the foreign threads.
 using TaskSlab = base::Slab<Task>;

@@ -309,7 +309,7 @@ void Simulation::told(SimEvent event, const Task *task, const void *object, cons
 void Simulation::told_spawn(const Task *parent, Task &child) noexcept {
     yields_ = 0;
     child.for_simulator = 0;
-    record(SimEvent::spawn, id_of(parent), 0, child.id, 0, child.name);
+    record(SimEvent::spawn, id_of(parent), 0, child.id, 0, name_of(child));
 }
 
 void Simulation::told_text(SimEvent event, const Task *task, const void *object, const char *text) noexcept {
@@ -363,7 +363,7 @@ bool is_passed_over(const Task &task) noexcept {
 std::string called(const Task &task) {
     if (task.kind != sched::Kind::fiber)
         return "the owner's thread";
-    return "microthread " + std::to_string(task.id) + " \"" + task.name + "\"";
+    return "microthread " + std::to_string(task.id) + " \"" + name_of(task) + "\"";
 }
 
 } // namespace
