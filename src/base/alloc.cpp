@@ -3,9 +3,7 @@
 #include "base/sync.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
-#include <sys/mman.h>
 
 namespace mc::base {
 namespace {
@@ -15,9 +13,6 @@ namespace {
 enum State : uint32_t { fresh, setting, custom, plain };
 
 sync::atomic<uint32_t> state{fresh};
-constexpr size_t huge_page = size_t{2} << 20;
-constexpr size_t huge_from = size_t{8} << 20; // four of them: what is unused of the last is little beside it
-
 mc_allocator host; // written in state setting only; read in state custom
 
 uint32_t settle() noexcept {
@@ -50,20 +45,6 @@ void *allocate(size_t size, size_t align) noexcept {
         return std::malloc(size);
     void *ptr = nullptr;
     return posix_memalign(&ptr, std::max(align, sizeof(void *)), size) == 0 ? ptr : nullptr;
-}
-
-// A page that is touched for the first time costs a microsecond or more, and has room for a dozen tasks; a huge one, a hundred
-// times as much, has room for thousands, and needs one entry of the processor's table of translations.
-void *allocate_for_good(size_t size, size_t align) noexcept {
-    if (size < huge_from || settle() == custom)
-        return allocate(size, align);
-    void *ptr = allocate(size, std::max(align, huge_page));
-    if (ptr != nullptr) {
-        const int kept = errno;
-        if (madvise(ptr, size & ~(huge_page - 1), MADV_HUGEPAGE) != 0)
-            errno = kept; // a kernel without them: it is memory like any other
-    }
-    return ptr;
 }
 
 void deallocate(void *ptr, size_t size, size_t align) noexcept {

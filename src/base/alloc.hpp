@@ -16,10 +16,6 @@ int32_t set_allocator(const mc_allocator &allocator) noexcept;
 [[nodiscard]] void *allocate(size_t size, size_t align) noexcept;
 void deallocate(void *ptr, size_t size, size_t align) noexcept; // ptr may be null
 
-// The same for what is never given back and filled from its start on, little by little: many MiB of it are asked for in huge
-// pages, where the host has no allocator of its own. At most one of these (2 MiB) is there that nobody has use for.
-[[nodiscard]] void *allocate_for_good(size_t size, size_t align) noexcept;
-
 template <class T> [[nodiscard]] T *allocate_array(size_t count) noexcept {
     return static_cast<T *>(allocate(count * sizeof(T), alignof(T)));
 }

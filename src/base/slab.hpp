@@ -150,7 +150,7 @@ private:
         const Place place = place_of(index);
         MC_INVARIANT(place.chunk < max_chunks, index);
         if (chunks_[place.chunk] == nullptr) {
-            void *memory = allocate_for_good(chunk_items(place.chunk) * sizeof(T), alignof(T));
+            void *memory = allocate(chunk_items(place.chunk) * sizeof(T), alignof(T));
             if (memory == nullptr)
                 return nullptr;
             chunks_[place.chunk] = static_cast<std::byte *>(memory);
