@@ -407,6 +407,29 @@ Test(Spawn, what_has_not_begun_has_touched_no_stack) {
     cr_assert_leq(pages.size(), 40u);
 }
 
+// Goal: a task of whatever kind begins outside every handler of a machine, though the word that says so has had another use: the
+// first owner of a thread, microthreads on fresh and on used stacks, steps.
+Test(Spawn, begins_in_no_handler) {
+    const auto look = [] { cr_assert_null(here().running->emits_to); };
+    look();
+    for (int round = 0; round < 3; ++round) {
+        std::vector<mc_task_t> tasks;
+        for (int i = 0; i < 100; ++i)
+            tasks.push_back(start(look));
+        for (const mc_task_t task : tasks)
+            cr_assert_eq(result_of(task), MC_OK);
+        bool ran = false;
+        const auto step = [](void *argument) {
+            cr_assert_null(here().running->emits_to);
+            *static_cast<bool *>(argument) = true;
+        };
+        cr_assert_eq(spawn_step(*here().executor, step, &ran), MC_OK);
+        while (!ran)
+            yield(here());
+        on_a_thread(look);
+    }
+}
+
 // Goal: the rounding mode of a microthread is its spawner's at the spawn, also when its stack is made later; whoever goes before it
 // keeps its own.
 Test(Spawn, starts_with_its_spawners_rounding_mode) {
