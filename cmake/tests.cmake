@@ -66,6 +66,14 @@ foreach(room IN LISTS test_rooms)
     target_link_libraries(mc_test_${room} PRIVATE mcrt_room_flags mcrt_test_runner)
     mcrt_add_test(mc_test_${room} mc_test_${room} runner)
 endforeach()
+# A switch hands over what lies in a frame of the stack that is left: not of one of ASan's.
+if(MC_SANITIZE MATCHES "address" AND TARGET mc_test_fiber)
+    add_test(NAME mc_test_fiber_use_after_return
+        COMMAND mc_test_fiber --verbose -j1 --filter "@(Context|Exception)/*")
+    mcrt_test_properties(mc_test_fiber_use_after_return)
+    set_property(TEST mc_test_fiber_use_after_return APPEND PROPERTY ENVIRONMENT
+        "ASAN_OPTIONS=abort_on_error=0:detect_stack_use_after_return=1:strict_string_checks=1")
+endif()
 # Templates of templates: what a sanitizer adds to them takes minutes to optimise, and saves seconds.
 if(MC_SANITIZE AND TARGET mc_test_hpp)
     target_compile_options(mc_test_hpp PRIVATE -O0 -fno-var-tracking)

@@ -9,7 +9,8 @@
  *   Calls back: no | on which stack.
  *
  * Threads that call the library are those of the C library that it is linked with: made by pthread_create, or by what stands on that,
- * as the threads of C++, Rust, Go, the JVM and CPython are.
+ * as the threads of C++, Rust, Go, the JVM and CPython are. A signal handler may call what says that it is async-signal-safe, and
+ * nothing else.
  */
 #ifndef MC_BASE_H
 #define MC_BASE_H

@@ -32,16 +32,8 @@
 #endif
 #endif
 
-#if defined(__SANITIZE_ADDRESS__)
-#define MC_SYNC_ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define MC_SYNC_ASAN 1
-#endif
-#endif
-
-// Whether read-modify-writes may do without a lock prefix, see sync::unshared.
-#if defined(__x86_64__) && !defined(MC_SYNC_TSAN) && __has_include(<sys/single_threaded.h>)
+// Whether read-modify-writes may do without locking, see sync::unshared.
+#if !defined(MC_SYNC_TSAN) && __has_include(<sys/single_threaded.h>)
 #define MC_SYNC_UNSHARED 1
 #include <sys/single_threaded.h>
 #endif
@@ -145,10 +137,11 @@ inline void handoff_acquire(void *) {}
 #endif
 
 // True: the process has one thread, as the C library knows, which makes them, whatever the language of the host. Nobody but this
-// thread can make another, and it can not while it is in the middle of an operation. Then an atomic read-modify-write is one
-// instruction without a lock prefix: a signal handler sees it whole, as before, and it does not wait for all earlier stores, which
-// is what takes 5 ns. Threads that this C library has not made (clone called by hand, another C library's in a namespace of
-// dlmopen) are no callers of ours, as mc/base.h says; one that attaches all the same ends this by end_unshared.
+// thread can make another, and it can not while it is in the middle of an operation. Then an atomic read-modify-write is a load and a
+// store: it does not lock, nor wait for all earlier stores, which is what takes 5 ns. A signal handler may come between the two: it
+// calls nothing of ours but what is said to be safe there, which writes nothing (mc/base.h). Threads that this C library has not made
+// (clone called by hand, another C library's in a namespace of dlmopen) are no callers of ours, as mc/base.h says; one that attaches
+// all the same ends this by end_unshared.
 #ifdef MC_SYNC_UNSHARED
 inline bool unshared() noexcept { return __libc_single_threaded != 0; }
 inline void end_unshared() noexcept {
@@ -168,39 +161,39 @@ inline void end_unshared() noexcept {}
 
 namespace mc::sync {
 
-// The operations while unshared(). For compilers, each orders what is before and after it.
+// The operations while unshared(): a load and a store, and for a compare-exchange a branch between them, which the processor foresees,
+// so that no operation waits for the one before. For compilers, each orders what is before and after it.
 namespace plain {
 
-#ifdef MC_SYNC_UNSHARED
-// ASan does not look into assembly: a plain read shows it the word.
-template <class T> void show([[maybe_unused]] T *word) noexcept {
-#ifdef MC_SYNC_ASAN
-    (void)*const_cast<volatile T *>(word);
-#endif
-}
+inline void barrier() noexcept { asm volatile("" : : : "memory"); }
+
 template <class T> bool compare_exchange(T *word, T &expected, T desired) noexcept {
-    show(word);
-    bool done;
-    asm volatile("cmpxchg %3, %1" : "+a"(expected), "+m"(*word), "=@ccz"(done) : "r"(desired) : "memory");
-    return done;
-}
-template <class T> T fetch_add(T *word, T operand) noexcept {
-    show(word);
-    asm volatile("xadd %0, %1" : "+r"(operand), "+m"(*word) : : "memory", "cc");
-    return operand;
+    barrier();
+    volatile T *place = word;
+    const T seen = *place;
+    if (seen != expected) [[unlikely]] {
+        expected = seen;
+        return false;
+    }
+    *place = desired;
+    barrier();
+    return true;
 }
 // to(value): what it becomes.
 template <class T, class To> T replace(T *word, To to) noexcept {
-    T seen = *const_cast<volatile T *>(word);
-    while (!compare_exchange(word, seen, static_cast<T>(to(seen)))) { // a signal handler has come between
-    }
+    barrier();
+    volatile T *place = word;
+    const T seen = *place;
+    *place = static_cast<T>(to(seen));
+    barrier();
     return seen;
 }
-#else
-template <class T> bool compare_exchange(T *, T &, T) noexcept { return false; }
-template <class T> T fetch_add(T *, T operand) noexcept { return operand; }
-template <class T, class To> T replace(T *word, To) noexcept { return *word; }
-#endif
+template <class T> T fetch_add(T *word, T operand) noexcept {
+    return replace(word, [=](T seen) {
+        using Unsigned = std::make_unsigned_t<T>;
+        return static_cast<T>(static_cast<Unsigned>(static_cast<Unsigned>(seen) + static_cast<Unsigned>(operand)));
+    });
+}
 
 } // namespace plain
 
@@ -403,10 +396,11 @@ inline void note_write(const void *) {}
 
 namespace mc::sync {
 
-// A plain word that one owner at a time writes, by show_at, and others look at, who can do with what it was a moment ago. The
-// owner's own reads are plain. For the systematic twin a look is no operation: it sees the newest.
+// A plain word that has one owner at a time, who writes it by show_at and reads it plainly. Others may look at it, if an old value
+// does for them. For the systematic twin a look is no operation: it sees the newest value.
+// release, acquire: who finds a pointer finds what it points at.
 template <class T> T look_at(const T &word) noexcept { return __atomic_load_n(&word, __ATOMIC_ACQUIRE); }
-template <class T> void show_at(T &word, T value) noexcept { __atomic_store_n(&word, value, __ATOMIC_RELAXED); }
+template <class T> void show_at(T &word, T value) noexcept { __atomic_store_n(&word, value, __ATOMIC_RELEASE); }
 
 // One side of a Dekker pair: "publish mine, then look at yours", where at least one of two threads must see the
 // other's.

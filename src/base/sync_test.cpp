@@ -3,10 +3,8 @@
 
 #include "testing/test.hpp"
 
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -131,13 +129,7 @@ struct Shared {
     sync::atomic<uint32_t> lock{0};
     uint64_t counted = 0; // guarded by lock
     sync::atomic<uint32_t> bits{0};
-    sync::atomic<uint32_t> swaps{0};
 
-    void swap() {
-        uint32_t seen = swaps.load(sync::relaxed);
-        while (!swaps.compare_exchange_weak(seen, seen + 1, sync::relaxed, sync::relaxed)) {
-        }
-    }
     void add(uint32_t bit) {
         for (uint64_t i = 0; i < rounds; ++i) {
             (void)sum.fetch_add(1, sync::relaxed);
@@ -187,48 +179,5 @@ Test(Sync, a_second_thread) {
         require(shared.counted == 4 * Shared::rounds, "two were inside");
         require(shared.bits.load(sync::relaxed) == 0, "a bit was lost");
         check_all();
-    });
-}
-
-namespace {
-
-Shared *interrupted = nullptr;
-uint64_t volatile interrupts = 0;
-
-void interrupt(int) {
-    (void)interrupted->sum.fetch_add(1, sync::relaxed);
-    (void)interrupted->bits.fetch_or(2, sync::relaxed);
-    (void)interrupted->bits.fetch_and(~2u, sync::relaxed);
-    interrupted->swap();
-    interrupts = interrupts + 1;
-}
-
-} // namespace
-
-// Goal: a signal handler finds an operation done, or not begun, and its own are not lost either.
-Test(Sync, a_signal_between) {
-    alone([] {
-        Shared shared;
-        interrupted = &shared;
-        struct sigaction action = {};
-        action.sa_handler = interrupt;
-        require(sigaction(SIGALRM, &action, nullptr) == 0);
-        const itimerval often = {{0, 50}, {0, 50}};
-        require(setitimer(ITIMER_REAL, &often, nullptr) == 0);
-        uint64_t rounds = 0;
-        for (const int64_t until = sync::now_ns() + 300'000'000; sync::now_ns() < until; ++rounds)
-            for (int i = 0; i < 1000; ++i) {
-                (void)shared.sum.fetch_add(1, sync::relaxed);
-                (void)shared.bits.fetch_or(1, sync::relaxed);
-                (void)shared.bits.fetch_and(~1u, sync::relaxed);
-                shared.swap();
-            }
-        const itimerval never = {};
-        require(setitimer(ITIMER_REAL, &never, nullptr) == 0);
-        require(interrupts > 0, "no signal came between");
-        require(shared.sum.load(sync::relaxed) == 1000 * rounds + interrupts, "an increment was lost");
-        require(shared.swaps.load(sync::relaxed) == static_cast<uint32_t>(1000 * rounds + interrupts),
-                "a swap was lost");
-        require(shared.bits.load(sync::relaxed) == 0, "a bit was lost");
     });
 }

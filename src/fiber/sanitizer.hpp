@@ -46,9 +46,12 @@
 #endif
 
 // The code that runs between the two halves of a switch belongs to no TSan fiber in particular, and touches the
-// Context of both; instrumented, each such access would look like a race.
-#ifdef MC_FIBER_TSAN
+// Context of both; instrumented, each such access would look like a race. And what it hands over lies in its frame, which
+// must be on the stack itself: ASan's fake one is gone when the resumed side of a fiber's end reads it.
+#if defined(MC_FIBER_TSAN)
 #define MC_FIBER_SWITCH_CODE __attribute__((no_sanitize("thread"))) // and so never inlined
+#elif defined(MC_FIBER_ASAN)
+#define MC_FIBER_SWITCH_CODE __attribute__((no_sanitize("address"))) // likewise
 #else
 #define MC_FIBER_SWITCH_CODE
 #endif

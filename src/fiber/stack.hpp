@@ -23,6 +23,7 @@
 // (no bound).
 #pragma once
 
+#include "base/assert.hpp"
 #include "base/sync.hpp"
 #include "fiber/sanitizer.hpp"
 
@@ -46,16 +47,21 @@ struct SlabOwners {
 // A stack in somebody's hands. Copy it freely, but release it once. Two words: each task has one.
 struct Stack {
     SlabOwners *slab = nullptr; // null: no stack
-    uint64_t top_16 : 52 = 0;   // top(), in units of its alignment: addresses of programs have 56 bits at most
+    // top(), in units of its alignment: addresses of programs have 56 bits at most
+    uint64_t top_16 : 52 = 0;
     uint64_t index : 6 = 0;
     uint64_t size_class : 4 = 0;
-    bool canary : 1 = false; // its guard is only a canary
-    bool cold : 1 =
-        false; // nobody has touched it since it was fresh, and it need not have a guard yet: see stack_ready
+    // its guard is only a canary
+    bool canary : 1 = false;
+    // nobody has touched it since it was fresh, and it need not have a guard yet: see stack_ready
+    bool cold : 1 = false;
 
     // 16-byte aligned; the first frame goes below. A little under the end: see stack_pool.cpp. Null: no stack.
     char *top() const { return reinterpret_cast<char *>(static_cast<uintptr_t>(top_16) * 16); }
-    void set_top(char *to) { top_16 = reinterpret_cast<uintptr_t>(to) / 16; }
+    void set_top(char *to) {
+        top_16 = reinterpret_cast<uintptr_t>(to) / 16;
+        MC_DEBUG_INVARIANT(top() == to, reinterpret_cast<uintptr_t>(to));
+    }
     uint32_t size() const { return static_cast<uint32_t>(kStackMin) << size_class; } // at least what was asked for
     char *end() const {                                                              // top is in the last page
         return top() + (-reinterpret_cast<uintptr_t>(top()) & (kPageBytes - 1));

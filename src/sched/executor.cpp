@@ -53,12 +53,15 @@ bool Executor::make_own_tasks() noexcept {
         return false;
     }
     idle_->kind = Kind::idle;
+    idle_->emits_to = nullptr; // whoever had the slot may have been left behind in a handler
     idle_->set_executor(this);
     idle_->home = nullptr;
     fiber::context_make<idle_entry>(idle_->context(), idle_->stack);
     fiber::stack_set_owner(idle_->stack, idle_);
     idle_->id = 0;
     reclaim_task_->kind = Kind::step;
+    reclaim_task_->emits_to = nullptr; // likewise
+    reclaim_task_->kept = false;
     reclaim_task_->set_executor(this);
     reclaim_task_->home = nullptr;
     reclaim_task_->pinned = true;
@@ -158,10 +161,12 @@ void Executor::begin(Task *task) noexcept {
     stack_cache_.exchange_cold(task->stack);
     fiber::stack_ready(task->stack);
     fiber::stack_set_owner(task->stack, task);
+    const fiber::FloatingControl theirs = task->control;
+    task->emits_to = nullptr; // in the same place; from here on it may be running
     const fiber::FloatingControl ours = fiber::FloatingControl::now();
-    if (ours == task->control)
+    if (ours == theirs)
         return make_context(*task);
-    task->control.set();
+    theirs.set();
     make_context(*task);
     ours.set();
 }
@@ -401,7 +406,7 @@ bool Executor::run_until_idle(int64_t deadline_ns) noexcept {
 
 // --- the idle context ---
 
-void Executor::idle_entry(fiber::Context &, fiber::Context *previous) noexcept {
+__attribute__((noinline)) void Executor::idle_entry(fiber::Context &, fiber::Context *previous) noexcept {
     Executor &here = arrive(previous);
     for (;;)
         here.many_ ? here.idle_of_many() : here.alone_ ? here.idle_alone() : here.idle_simulated();

@@ -168,7 +168,7 @@ public:
     void run_new(Task *task) noexcept;
     // The running task has ended.
     [[noreturn]] void finish_running() noexcept;
-    // What a new fiber does first: the executor that it runs on.
+    // What a new fiber does first.
     static void arrive_new(fiber::Context *previous) noexcept;
 
     // Drains the inbox and fires due timers.

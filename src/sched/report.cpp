@@ -38,6 +38,7 @@ MC_PEEK void copy_name(char (&to)[32], const Task &of) noexcept {
 
 template <class T> MC_PEEK T peek(const T &word) noexcept { return static_cast<const volatile T &>(word); }
 
+// Its words, one a piece of bits; not inlined, so that nobody mixes this with accesses to its members.
 MC_PEEK fiber::Stack peek_stack(const fiber::Stack &of) noexcept {
     uint64_t words[sizeof(fiber::Stack) / sizeof(uint64_t)];
     const auto *from = reinterpret_cast<const volatile uint64_t *>(&of);

@@ -124,7 +124,8 @@ void child_after_fork() noexcept {
 bool describe_task(void *owner, uint64_t *id, char *name) noexcept {
     const auto *task = static_cast<const Task *>(owner);
     *id = task->id;
-    std::memcpy(name, name_of(*task), std::strlen(name_of(*task)) + 1);
+    const char *from = name_of(*task); // looked up once: a running task may get one, or change it, meanwhile
+    std::memcpy(name, from, strnlen(from, sizeof TaskName{}.text - 1)); // the caller's is zero
     return true;
 }
 

@@ -86,12 +86,11 @@ void end_forgotten_readings(const Task &task) noexcept {
     end_all_readings(task.executor->thread());
 }
 
-void fiber_entry(fiber::Context &self, fiber::Context *previous) noexcept {
+__attribute__((noinline)) void fiber_entry(fiber::Context &self, fiber::Context *previous) noexcept {
     auto &task = static_cast<Task &>(self);
     Executor::arrive_new(previous);
     const TaskBody body = task.body;
     task.quantum = {};
-    task.emits_to = nullptr;
     const int32_t result = run_body(task, body);
     if (forked() || left_behind(task)) {
         std::fprintf(stderr, "libmcrt: a microthread returned in a forked child; call _exit or exec there\n");
@@ -268,6 +267,7 @@ int32_t spawn(ThreadContext *thread, Executor &executor, const SpawnRequest &req
     } else {
         fiber::stack_set_owner(task->stack, task);
         make_context(*task);
+        task->emits_to = nullptr; // one that was left behind in a handler
     }
     task->kind = Kind::fiber;
     task->set_executor(&executor);
@@ -475,7 +475,8 @@ bool set_name(Task &task, const char *name) noexcept {
 
 void clear_name(Task &task) noexcept {
     if (const uint32_t slot = task.name_slot.load(sync::relaxed))
-        task_name_slab().at(slot - 1)->text[0] = '\0';
+        if (char &first = task_name_slab().at(slot - 1)->text[0]; first != '\0') // those of others lie beside it
+            first = '\0';
 }
 
 } // namespace mc::sched

@@ -170,7 +170,7 @@ struct Task : base::SlabItem<Task>, base::HandleItem, fiber::Context, Timer {
         Quantum quantum; // a microthread's, from its first turn on; likewise as executor
     };
     union {
-        // until a microthread's first turn: its spawner's, see Executor::begin
+        // of a microthread whose stack is cold, until that is made: its spawner's, see Executor::begin
         fiber::FloatingControl control;
         // From then on, and of all others always. The task only: where the machine's handler that it runs emits to; null: it
         // runs none. It goes where the task goes.
