@@ -61,7 +61,7 @@ void ThreadBed::bequeath(int64_t now) noexcept {
     Sleeper *heir = sleepers_.front();
     // acquire: pairs with note_sleep
     const int64_t until = heir == nullptr ? INT64_MAX : heir->until_ns.load(sync::acquire);
-    if (until > now + sentry_period_ns) {
+    if (heir == nullptr || until > now + sentry_period_ns) {
         sentry_.store(nullptr, sync::relaxed);
         return;
     }
