@@ -323,7 +323,8 @@ uint64_t Executor::take_id() noexcept {
 }
 
 // Timers that follow closely on those fired last fire together. Waking up costs more than firing some: where timers are dense
-// a longer time gathers, so that each wake-up is for many; where they are not, none waits longer than the least.
+// a longer time gathers, so that each wake-up is for many; where they are not, none waits longer than the least. An executor
+// that is awake keeps to it too: one that fired each as it became due would never come to sleep where timers are dense.
 int64_t Executor::timer_deadline() const noexcept {
     const int64_t earliest = timers_.earliest();
     return earliest == INT64_MAX || simulated() ? earliest : std::max(earliest, last_fire_ns_ + gather_ns_);
@@ -355,7 +356,8 @@ void Executor::poll() noexcept {
     fiber::overflow_thread_poll(alt_stack_);
     driver_->poll();
     accept_all(inbox_.take_all());
-    note_fired(fire(timers_, now), now);
+    if (timer_deadline() <= now)
+        note_fired(fire(timers_, now), now);
     if (strays_) [[unlikely]]
         pool_.drain_strays();
     look_for_garbage(now);

@@ -194,6 +194,7 @@ private:
     static void idle_entry(fiber::Context &self, fiber::Context *previous) noexcept;
     void run_step(Task *task) noexcept;
     int64_t timer_deadline() const noexcept;
+    bool timers_are_dense() const noexcept { return gather_ns_ != gather_min_ns; }
     void note_fired(uint32_t timers, int64_t now) noexcept;
 
     // alone: executor.cpp
@@ -259,6 +260,7 @@ private:
     uint32_t fire(TimerHeap &timers, int64_t now) noexcept;
     void tell_late(int64_t now) noexcept;
     bool is_worth_a_wake(uint64_t tasks) const noexcept;
+    int64_t told_after_ns() const noexcept;
     void measure_turns(int64_t now) noexcept;
     void leave_for(Parking &marker) noexcept;
     bool complete_marker(const Parking &marker, Task *left) noexcept;

@@ -128,13 +128,15 @@ uint32_t Executor::fire(TimerHeap &timers, int64_t now) noexcept {
     return fired;
 }
 
+int64_t Executor::told_after_ns() const noexcept { return timers_are_dense() ? gather_ns_ : linger_max_ns; }
+
 // At a poll. As long as somebody waits of whom nobody was told, each switch polls.
 void Executor::tell_late(int64_t now) noexcept {
     if (untold_ns_ == 0)
         return;
     if (ring_.size() == 0) {
         untold_ns_ = 0;
-    } else if (now - untold_ns_ >= linger_max_ns) {
+    } else if (now - untold_ns_ >= told_after_ns()) {
         untold_ns_ = 0;
         pool_.notify();
     } else {
@@ -142,10 +144,11 @@ void Executor::tell_late(int64_t now) noexcept {
     }
 }
 
-// Would they take us longer than another executor's waking up?
+// Would they take us longer than another executor's waking up, or, where timers are dense, than they have gathered for anyway?
+// There it would be woken for each batch.
 bool Executor::is_worth_a_wake(uint64_t tasks) const noexcept {
     const int64_t turn = turn_ns_.load(sync::relaxed);
-    return turn == 0 || static_cast<int64_t>(tasks) * turn >= linger_max_ns;
+    return turn == 0 || static_cast<int64_t>(tasks) * turn >= told_after_ns();
 }
 
 bool Executor::others_queued() const noexcept {
@@ -384,7 +387,7 @@ bool Executor::linger() noexcept {
     }
     if (!waits_pay())
         return false;
-    const int64_t until = std::min(driver_->now() + linger_ns_, timers_.earliest());
+    const int64_t until = std::min(driver_->now() + linger_ns_, timer_deadline());
     do {
         for (int i = 0; i < 32; ++i) {
             if (inbox_.maybe_nonempty() || pool_.injection().size() != 0 || pool_.stopping()) {
@@ -395,7 +398,7 @@ bool Executor::linger() noexcept {
         }
     } while (driver_->now() < until);
     linger_ns_ /= 2;
-    return timers_.earliest() <= driver_->now();
+    return timer_deadline() <= driver_->now();
 }
 
 // Announce, then look once more, then sleep: see thread_bed.hpp.
@@ -408,11 +411,13 @@ void Executor::rest() noexcept {
     pool_.tell_quiet();
     const int64_t began = driver_->now();
     awake_.may_sleep();
-    if (!pool_.work_to_be_seen() && !inbox_.seen_nonempty())
-        driver_->park(std::min(rest_until(), housekeeping_at()));
-    const bool was_sentry = sleeper_.sentry;
+    if (!pool_.work_to_be_seen() && !inbox_.seen_nonempty()) {
+        const int64_t until = std::min(rest_until(), housekeeping_at());
+        ThreadBed::note_sleep(sleeper_, until);
+        driver_->park(until);
+    }
     awake_.stays_awake();
-    pool_.bed().get_up(sleeper_);
+    const bool was_sentry = pool_.bed().get_up(sleeper_, driver_->now());
     reader_.online();
     resting_.store(0, sync::relaxed);
     got_up_ = true;

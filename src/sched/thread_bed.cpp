@@ -26,6 +26,7 @@ void ThreadBed::lie_down(Sleeper &me, bool timers_armed) noexcept {
     base::SpinGuard guard(lock_);
     MC_INVARIANT(!me.asleep, word_.load(sync::relaxed));
     me.asleep = true;
+    me.until_ns.store(INT64_MAX, sync::relaxed); // read under the lock
     sleepers_.push_front(&me);
     const uint64_t searcher = me.searching ? 1 : 0;
     me.searching = false;
@@ -39,19 +40,34 @@ void ThreadBed::lie_down(Sleeper &me, bool timers_armed) noexcept {
     }
 }
 
-void ThreadBed::get_up(Sleeper &me) noexcept {
+bool ThreadBed::get_up(Sleeper &me, int64_t now) noexcept {
     base::SpinGuard guard(lock_);
-    if (me.sentry) {
-        sentry_.store(nullptr, sync::relaxed);
-        me.sentry = false;
+    if (me.asleep) {
+        me.asleep = false;
+        base::List<Sleeper>::remove(&me);
+        (void)word_.fetch_sub(one_sleeper, sync::seq_cst);
+    } else {
+        me.searching = true; // wake_one has counted us as that
     }
-    if (!me.asleep) { // wake_one has counted us as searching
-        me.searching = true;
+    if (!me.sentry)
+        return false;
+    me.sentry = false;
+    bequeath(now);
+    return true;
+}
+
+// The sentry is up. Nobody else writes sentry_until_ meanwhile: an heir has made up its mind before it told until_ns.
+void ThreadBed::bequeath(int64_t now) noexcept {
+    Sleeper *heir = sleepers_.front();
+    // acquire: pairs with note_sleep
+    const int64_t until = heir == nullptr ? INT64_MAX : heir->until_ns.load(sync::acquire);
+    if (heir == nullptr || until > now + sentry_period_ns) {
+        sentry_.store(nullptr, sync::relaxed);
         return;
     }
-    me.asleep = false;
-    base::List<Sleeper>::remove(&me);
-    (void)word_.fetch_sub(one_sleeper, sync::seq_cst);
+    heir->sentry = true;
+    sentry_until_.store(until, sync::relaxed);
+    sentry_.store(heir->executor, sync::relaxed);
 }
 
 // Under the lock the decision is made again: of many who made work available at once, one wakes one.

@@ -33,6 +33,9 @@
 // slept: it wakes a sleeper, which becomes sentry, or that sentry. (Dekker: the executor leaves the bed, then reads until
 // when the sentry sleeps; the sentry publishes that, then looks again whether somebody is awake.)
 //
+// A sentry that gets up leaves the watch to the sleeper that lay down last, if that one gets up by itself within a period: it
+// looks after the others then. So nobody is woken only to watch while all get up again and again for their own timers.
+//
 // A new executor is one that gets up: it counts itself in `live`, then looks for a sentry. Who lies down counts himself
 // asleep, then reads live.
 //
@@ -58,9 +61,12 @@ struct Sleeper : base::ListNode<Sleeper> {
     Executor *executor = nullptr; // immutable
     // guarded by the bed's lock
     bool asleep = false;
+    // Written by the owner executor, under the lock too, and by who leaves it the watch, under the lock, when until_ns is known.
+    bool sentry = false;
+    // Until when it sleeps at most; INT64_MAX: not known (yet). Written by the owner executor, read under the lock.
+    sync::atomic<int64_t> until_ns{INT64_MAX};
     // owner executor only
     bool searching = false;
-    bool sentry = false;
     int64_t period_ns = sentry_period_ns;
 };
 
@@ -99,7 +105,12 @@ public:
     [[nodiscard]] bool leave_search(Sleeper &me) noexcept;
     // Announces the sleep. Afterwards the caller looks at every source, then sleeps or gets up.
     void lie_down(Sleeper &me, bool timers_armed) noexcept;
-    void get_up(Sleeper &me) noexcept;
+    // Between the two, when nothing was found: it gets up by itself at that time, or before. Who it is was decided.
+    static void note_sleep(Sleeper &me, int64_t until) noexcept {
+        me.until_ns.store(until, sync::release); // release: pairs with bequeath; before it, the owner has read `sentry`
+    }
+    // True: it was sentry.
+    bool get_up(Sleeper &me, int64_t now) noexcept;
 
     // For an executor that slept, or is new, and has found work: whom to wake so that somebody watches over it, or null.
     [[nodiscard]] Executor *missing_sentry(int64_t now) noexcept {
@@ -123,6 +134,7 @@ private:
         return {static_cast<uint32_t>(word >> 32), static_cast<uint32_t>(word)};
     }
     Executor *wake_one() noexcept;
+    void bequeath(int64_t now) noexcept;
 
     const sync::atomic<uint32_t> &live_;
     base::Spinlock lock_;

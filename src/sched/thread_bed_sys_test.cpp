@@ -43,13 +43,14 @@ struct World {
     sync::atomic<uint32_t> sent{0}; // to the first executor, which alone takes it
     sync::atomic<uint32_t> stopping{0};
     sync::atomic<uint32_t> sentries{0};
-    Counter taken;      // pieces of work
-    Counter done;       // likewise
-    Counter asleep;     // how often somebody has lain down and found nothing
-    Counter watched;    // how often a sentry has seen a piece run
-    bool sends = false; // one piece more, to the first executor
-    uint32_t meet = 0;  // each piece waits until so many have been taken: that many executors must be up at once
-    bool hog = false;   // each piece waits until a sentry has seen it
+    Counter taken;         // pieces of work
+    Counter done;          // likewise
+    Counter asleep;        // how often somebody has lain down and found nothing
+    Counter watched;       // how often a sentry has seen a piece run
+    bool sends = false;    // one piece more, to the first executor
+    uint32_t meet = 0;     // each piece waits until so many have been taken: that many executors must be up at once
+    bool hog = false;      // each piece waits until a sentry has seen it
+    bool restless = false; // all get up by themselves again and again, within a period
 
     explicit World(uint32_t n, bool timers = false) : live(n), timers_armed(timers), count(n) {
         for (uint32_t i = 0; i < n; ++i)
@@ -100,7 +101,7 @@ struct World {
 
     int64_t rest_until(const Sleeper &me) {
         if (!me.sentry)
-            return sync::no_deadline;
+            return restless ? sync::now_ns() + me.period_ns / 2 : sync::no_deadline;
         const int64_t soon = sync::now_ns() + me.period_ns;
         const int64_t until = bed.counts().sleeping < live ? soon : sync::no_deadline;
         return bed.announce_sentry_sleep(until) ? soon : until;
@@ -109,20 +110,21 @@ struct World {
     void rest(uint32_t i) {
         Sleeper &me = sleepers[i];
         bed.lie_down(me, timers_armed);
-        if (me.sentry)
+        const bool is_sentry = me.sentry; // it may become one in its sleep
+        if (is_sentry)
             check(sentries.fetch_add(1, sync::relaxed) == 0, "two sentries");
         if (work.load(sync::seq_cst) == 0) {
             asleep.add();
             const int64_t until = rest_until(me);
+            ThreadBed::note_sleep(me, until);
             if (words[i].announce())
                 words[i].sleep(until);
         } else {
             sync::cpu_relax(); // somebody who searches is about to take it
         }
-        const bool was_sentry = me.sentry;
-        if (was_sentry)
+        if (is_sentry)
             (void)sentries.fetch_sub(1, sync::relaxed);
-        bed.get_up(me);
+        const bool was_sentry = bed.get_up(me, sync::now_ns());
         check(!me.sentry, "up, and a sentry");
         if (was_sentry && !me.searching && taken.count.load(sync::acquire) != done.count.load(sync::acquire))
             watched.add();
@@ -215,6 +217,16 @@ Test(ThreadBedSys, who_hogs_is_watched, .timeout = 120) {
                                  });
 }
 
+// Goal: likewise where all get up by themselves all the time, and leave each other the watch.
+Test(ThreadBedSys, the_restless_watch, .timeout = 120) {
+    testing::expect_pass({.name = "ThreadBedSys/the_restless_watch", .search = Search::seeds, .seeds = 8'000}, [] {
+        World world(2, true);
+        world.hog = true;
+        world.restless = true;
+        world.drive(1, 1, true);
+    });
+}
+
 // Goal: likewise for a piece that was sent to one executor, which so does not search and has no successor.
 Test(ThreadBedSys, who_hogs_what_was_sent_is_watched, .timeout = 120) {
     for (const bool timers : {false, true})
@@ -263,7 +275,7 @@ Test(ThreadBedSys, woken_while_getting_up) {
         world.bed.lie_down(me, false);
         bool woken = false;
         Thread waker([&] { woken = world.bed.work_is_available() != nullptr; }, "waker");
-        world.bed.get_up(me);
+        world.bed.get_up(me, 0);
         waker.join();
         check(me.searching == woken, "searching %d, woken %d", me.searching, woken);
         if (me.searching)
@@ -285,10 +297,37 @@ Test(ThreadBedSys, the_sentry_sees_who_is_up_or_is_woken) {
             Thread sentry([&] { short_sleep = world.bed.announce_sentry_sleep(INT64_MAX); }, "sentry");
             if (woken)
                 check(world.bed.work_is_available() == World::name(0), "another one");
-            world.bed.get_up(world.sleepers[0]);
+            world.bed.get_up(world.sleepers[0], 0);
             told = world.bed.missing_sentry(0) == World::name(1);
             sentry.join();
             check(short_sleep || told, "nobody watches");
+        });
+}
+
+// Goal: the sentry gets up and finds work, while the other one lies down, to sleep for ever or not for long: that one watches, or
+// is told. No clock: now is 0.
+Test(ThreadBedSys, the_watch_is_left_to_who_gets_up_soon) {
+    for (const int64_t until : {sentry_period_ns, INT64_MAX})
+        testing::expect_pass({.name = "ThreadBedSys/the_watch_is_left_to_who_gets_up_soon"}, [until] {
+            World world(2, true);
+            Sleeper &me = world.sleepers[0];
+            world.bed.lie_down(world.sleepers[1], false); // sentry
+            bool watches = false;
+            Thread other(
+                [&] {
+                    world.bed.lie_down(me, false);
+                    watches = me.sentry;
+                    if (watches)
+                        (void)world.bed.announce_sentry_sleep(until);
+                    ThreadBed::note_sleep(me, until);
+                },
+                "other");
+            check(world.bed.get_up(world.sleepers[1], 0), "was not sentry");
+            const bool told = world.bed.missing_sentry(0) == World::name(0);
+            other.join();
+            const bool up = world.bed.get_up(me, 0); // by itself, or told
+            check(watches || up || told, "nobody watches");
+            check(until != INT64_MAX || watches || told, "the watch was left to who sleeps for ever");
         });
 }
 

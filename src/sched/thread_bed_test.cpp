@@ -37,7 +37,7 @@ Test(ThreadBed, work_wakes_one) {
     cr_assert_eq(bed.bed.work_is_available(), Bed::name(1));
     bed.expect(1, 1);
     cr_assert_null(bed.bed.work_is_available());
-    bed.bed.get_up(bed.sleepers[1]);
+    bed.bed.get_up(bed.sleepers[1], 0);
     cr_assert(bed.sleepers[1].searching);
     bed.expect(1, 1);
     cr_assert(bed.bed.leave_search(bed.sleepers[1])); // the last: a successor is due
@@ -52,7 +52,7 @@ Test(ThreadBed, getting_up_by_oneself) {
     bed.expect(0, 1);
     bed.lie_down(0);
     bed.expect(1, 0);
-    bed.bed.get_up(bed.sleepers[0]);
+    bed.bed.get_up(bed.sleepers[0], 0);
     cr_assert_not(bed.sleepers[0].searching);
     bed.expect(0, 0);
 }
@@ -77,24 +77,24 @@ Test(ThreadBed, who_is_sentry) {
         cr_assert(bed.sleepers[0].sentry);
         bed.lie_down(1, timers); // there is one
         cr_assert_not(bed.sleepers[1].sentry);
-        bed.bed.get_up(bed.sleepers[0]);
+        bed.bed.get_up(bed.sleepers[0], 0);
         cr_assert_not(bed.sleepers[0].sentry);
         bed.lie_down(2, timers); // another one is
         cr_assert(bed.sleepers[2].sentry);
-        bed.bed.get_up(bed.sleepers[2]);
+        bed.bed.get_up(bed.sleepers[2], 0);
         bed.lie_down(2, timers);
-        bed.bed.get_up(bed.sleepers[2]);
+        bed.bed.get_up(bed.sleepers[2], 0);
         bed.lie_down(0, timers);
-        bed.bed.get_up(bed.sleepers[0]);
-        bed.bed.get_up(bed.sleepers[1]);
+        bed.bed.get_up(bed.sleepers[0], 0);
+        bed.bed.get_up(bed.sleepers[1], 0);
     }
     for (const bool timers : {false, true}) {
         Bed bed;
         bed.lie_down(0);
         bed.lie_down(1);
-        bed.bed.get_up(bed.sleepers[0]); // the sentry
+        bed.bed.get_up(bed.sleepers[0], 0); // the sentry
         cr_assert_eq(bed.bed.work_is_available(), Bed::name(1));
-        bed.bed.get_up(bed.sleepers[1]);
+        bed.bed.get_up(bed.sleepers[1], 0);
         cr_assert(bed.bed.leave_search(bed.sleepers[1]));
         Sleeper alone;
         alone.executor = Bed::name(9);
@@ -117,6 +117,38 @@ Test(ThreadBed, a_sentry_is_missing) {
     bed.lie_down(2);
     cr_assert_not(bed.bed.announce_sentry_sleep(INT64_MAX));
     cr_assert_eq(bed.bed.missing_sentry(0), Bed::name(0));
-    bed.bed.get_up(bed.sleepers[0]);
+    bed.bed.get_up(bed.sleepers[0], 0);
     cr_assert_eq(bed.bed.missing_sentry(0), Bed::name(2)); // any sleeper
+}
+
+// Goal: a sentry that gets up leaves the watch to the sleeper that lay down last, if it is known that this one gets up soon.
+Test(ThreadBed, the_watch_is_left_to_who_gets_up_soon) {
+    constexpr int64_t now = 1'000'000'000;
+    struct {
+        bool told;
+        int64_t until;
+        bool inherits;
+    } const rows[] = {{false, 0, false},
+                      {true, now - 1, true}, // it is getting up
+                      {true, now + sentry_period_ns, true},
+                      {true, now + sentry_period_ns + 1, false},
+                      {true, INT64_MAX, false}};
+    for (const auto &row : rows) {
+        Bed bed;
+        bed.lie_down(0); // sentry
+        bed.lie_down(1);
+        ThreadBed::note_sleep(bed.sleepers[1], now); // an earlier sleep says nothing
+        cr_assert_not(bed.bed.get_up(bed.sleepers[1], now));
+        bed.lie_down(2);
+        bed.lie_down(1);
+        if (row.told)
+            ThreadBed::note_sleep(bed.sleepers[1], row.until);
+        cr_assert(bed.bed.get_up(bed.sleepers[0], now));
+        cr_assert_not(bed.sleepers[0].sentry);
+        cr_assert_eq(bed.sleepers[1].sentry, row.inherits);
+        cr_assert_eq(bed.bed.missing_sentry(now) == nullptr, row.inherits);
+        bed.lie_down(0);
+        cr_assert_eq(bed.sleepers[0].sentry, !row.inherits, "there is one, or not");
+        cr_assert_eq(bed.bed.get_up(bed.sleepers[1], now), row.inherits);
+    }
 }

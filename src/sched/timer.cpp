@@ -52,7 +52,6 @@ void TimerHeap::set_root(Timer *root) noexcept {
     root_ = root;
     if (root != nullptr)
         root->back = root; // armed, and nobody's child
-    earliest_.store(root == nullptr ? INT64_MAX : root->deadline_ns, sync::relaxed);
 }
 
 bool TimerHeap::arm(Timer &timer) noexcept {
@@ -62,14 +61,30 @@ bool TimerHeap::arm(Timer &timer) noexcept {
     timer.heap.store(this, sync::relaxed);
     // Behind everything that was due at the last look, or what it overtook would starve.
     timer.deadline_ns = std::max(timer.deadline_ns, horizon_ns_);
-    timer.order = order_++;
-    return insert(timer);
+    return put(timer);
 }
 
 // Under the lock.
+bool TimerHeap::put(Timer &timer) noexcept {
+    timer.order = order_++;
+    armed_.store(armed() + 1, sync::relaxed);
+    const int64_t day = Calendar::day_of(timer.deadline_ns);
+    if (day >= far_from_ && root_ != nullptr && later_.try_put(timer, day))
+        return false;
+    if (!insert(timer))
+        return false;
+    far_from_ = day + 1; // what the heap has of later days stays there
+    publish_earliest();
+    return true;
+}
+
+// At the end of a change, so that nobody sees the earliest gone before the next is known.
+void TimerHeap::publish_earliest() noexcept {
+    earliest_.store(root_ == nullptr ? INT64_MAX : root_->deadline_ns, sync::relaxed);
+}
+
 bool TimerHeap::insert(Timer &timer) noexcept {
     timer.child = timer.sibling = nullptr;
-    armed_.store(armed_.load(sync::relaxed) + 1, sync::relaxed);
     set_root(merge(root_, &timer));
     if (root_ == &timer) {
         grown_ = 0;
@@ -103,17 +118,60 @@ void TimerHeap::remove(Timer &timer) noexcept {
     if (root_ == &timer) {
         set_root(children);
         grown_ = 0;
-    } else {
-        if (timer.back->child == &timer)
-            timer.back->child = timer.sibling;
-        else
-            timer.back->sibling = timer.sibling;
-        if (timer.sibling != nullptr)
-            timer.sibling->back = timer.back;
-        set_root(merge(root_, children));
+        settle();
+        return publish_earliest();
     }
-    timer.child = timer.sibling = timer.back = nullptr;
-    armed_.store(armed_.load(sync::relaxed) - 1, sync::relaxed);
+    if (timer.back->child == &timer)
+        timer.back->child = timer.sibling;
+    else
+        timer.back->sibling = timer.sibling;
+    if (timer.sibling != nullptr)
+        timer.sibling->back = timer.back;
+    if (children != nullptr)
+        (void)merge(root_, children);
+}
+
+// The root has gone.
+void TimerHeap::settle() noexcept {
+    if (root_ != nullptr && Calendar::day_of(root_->deadline_ns) < far_from_)
+        return;
+    if (!later_.empty() && (root_ == nullptr || Calendar::day_of(root_->deadline_ns) >= later_.first_day()))
+        pour_first_day();
+    if (root_ != nullptr)
+        far_from_ = Calendar::day_of(root_->deadline_ns) + 1;
+}
+
+namespace {
+
+// Nobody may have looked at these lines since the timer was armed. What holds a timer is fetched with it, as far as firing
+// touches it: of a task, the lines before and after.
+void fetch(const Timer *timer) noexcept {
+    constexpr int line = 64;
+    const char *at = reinterpret_cast<const char *>(timer);
+    for (int offset = -line; offset <= 3 * line; offset += line)
+        __builtin_prefetch(at + offset, 1);
+}
+
+} // namespace
+
+void TimerHeap::pour_first_day() noexcept {
+    for (Timer *timer = later_.take(later_.first_day()); timer != nullptr;) {
+        Timer *next = timer->sibling;
+        if (next != nullptr)
+            fetch(next); // while this one is seen to
+        insert(*timer);
+        timer = next;
+    }
+}
+
+// One that is armed, which then it is not any more.
+void TimerHeap::take(Timer &timer) noexcept {
+    if (Calendar::holds(timer))
+        later_.remove(timer);
+    else
+        remove(timer);
+    timer.back = nullptr;
+    armed_.store(armed() - 1, sync::relaxed);
 }
 
 bool TimerHeap::cancel(Timer &timer) noexcept {
@@ -126,7 +184,7 @@ bool TimerHeap::cancel(Timer &timer) noexcept {
             continue; // moved between the look and the lock
         if (timer.back == nullptr)
             return false;
-        heap->remove(timer);
+        heap->take(timer);
         return true;
     }
 }
@@ -136,10 +194,9 @@ void TimerHeap::move_all_to(TimerHeap &there) noexcept {
     base::SpinGuard there_guard(there.lock_);
     while (root_ != nullptr) {
         Timer &timer = *root_;
-        remove(timer);
+        take(timer);
         timer.heap.store(&there, sync::relaxed);
-        timer.order = there.order_++;
-        there.insert(timer);
+        there.put(timer);
     }
 }
 
@@ -154,7 +211,7 @@ uint32_t TimerHeap::fire_due(int64_t now_ns) noexcept {
         Timer &timer = *root_;
         const Timer::Action *action = timer.action;
         const uint64_t ticket = action->ticket == nullptr ? 0 : action->ticket(timer);
-        remove(timer);
+        take(timer);
         lock_.unlock();
         action->fire(timer, ticket, now_ns);
         ++fired;

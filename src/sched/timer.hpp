@@ -1,44 +1,30 @@
-// Timers: an intrusive pairing heap (Fredman, Sedgewick, Sleator and Tarjan, 1986) an executor, under a lock that its
-// owner takes without contention. Arming is two comparisons on average, cancelling needs no search, nothing allocates. Equal
-// deadlines fire in the order in which they were armed.
+// Timers of an executor, under a lock that its owner takes without contention: those that are next to fire in an intrusive
+// pairing heap (Fredman, Sedgewick, Sleator and Tarjan, 1986), most of the others in a calendar, whose days are poured into
+// the heap one by one. So the heap is small and its merges find their timers in the cache, however many are armed. Arming
+// is a comparison or two, cancelling needs no search, nothing allocates. Deadlines are exact, and equal ones fire in the
+// order in which they were armed: the calendar does not care, the heap compares.
+//
+// Which is where: `far_from_` is a day. What is due before that is in the heap; from then on a timer is in the calendar, or
+// in the heap too, if it was there when far_from_ went back, or did not fit into the calendar's year. The heap's root is
+// due before far_from_, so it is the earliest of all: arming an earlier one lowers far_from_ to the day after its day; when a
+// root goes, and the next is not before far_from_, that is raised, and the calendar's first day poured if it comes no
+// later (settle).
 //
 // Arm and cancel: any thread; a timer knows its heap, since the task that it belongs to may have gone to another executor
 // meanwhile. Whoever takes due timers runs them, with the lock given back. A timer belongs to the heap
 // while it is armed; taking it gives it to the taker, which is why cancel() tells whether it came in time.
 //
-// Rejected: a binary heap in an array (arming may allocate, where no allocation may happen) and a hierarchical wheel
-// (cheaper only far above 10^5 timers, and deadlines are rounded).
+// Rejected: the heap alone (with 10^5 timers each merge waits for lines that nobody has touched since they were armed: twice
+// the time of all else that a sleeper costs); a binary heap in an array (arming may allocate, where no allocation may
+// happen); a wheel alone (it rounds deadlines, or has to be sorted in the end).
 #pragma once
 
 #include "base/spinlock.hpp"
-#include "base/sync.hpp"
+#include "sched/calendar.hpp"
 
 #include <cstdint>
 
 namespace mc::sched {
-
-class TimerHeap;
-
-struct Timer {
-    // What happens: ticket is what ticket(timer) returned under the heap's lock, when the timer was taken.
-    struct Action {
-        uint64_t (*ticket)(Timer &);
-        void (*fire)(Timer &, uint64_t ticket, int64_t now_ns);
-    };
-
-    // immutable while armed
-    const Action *action = nullptr;
-    // any thread: the heap that it was armed in last; changes under the locks of the old heap and the new one
-    sync::atomic<TimerHeap *> heap{nullptr};
-    // guarded by the heap's lock
-    uint64_t order = 0;
-    // What a merge looks at, side by side. immutable while armed
-    int64_t deadline_ns = INT64_MAX;
-    // guarded by the heap's lock
-    Timer *child = nullptr;   // the first of those that fire later
-    Timer *sibling = nullptr; // the next one
-    Timer *back = nullptr; // the sibling before, or the parent of a first child; the root's is itself; null: not armed
-};
 
 class TimerHeap {
 public:
@@ -69,20 +55,28 @@ private:
     }
     static Timer *merge(Timer *a, Timer *b) noexcept;
     static Timer *merge_children(Timer *first) noexcept;
+    bool put(Timer &timer) noexcept;
+    void take(Timer &timer) noexcept;
     void set_root(Timer *root) noexcept;
     bool insert(Timer &timer) noexcept;
     void pair_up(uint64_t armed) noexcept;
     void remove(Timer &timer) noexcept;
+    void settle() noexcept;
+    void pour_first_day() noexcept;
+    void publish_earliest() noexcept;
 
     base::Spinlock lock_;
     // guarded by lock_
     Timer *root_ = nullptr;
+    int64_t far_from_ = INT64_MIN; // a day; see above
     uint64_t order_ = 0;
     uint64_t grown_ = 0;             // children that the root has been given since it is the root
     int64_t horizon_ns_ = INT64_MIN; // of the last fire_due
     // written under lock_, read by any thread
     sync::atomic<int64_t> earliest_{INT64_MAX};
     sync::atomic<uint64_t> armed_{0};
+    // guarded by lock_
+    Calendar later_;
 };
 
 } // namespace mc::sched

@@ -4,12 +4,14 @@
 #include "base/prng.hpp"
 #include "testing/test.hpp"
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <set>
 #include <vector>
 
 using namespace mc;
+using sched::Calendar;
 using sched::Timer;
 using sched::TimerHeap;
 
@@ -54,6 +56,10 @@ struct Sooner {
 };
 using Reference = std::set<Alarm *, Sooner>;
 
+int64_t earliest_of(const Reference &reference) {
+    return reference.empty() ? INT64_MAX : (*reference.begin())->deadline_ns;
+}
+
 void check_fired(TimerHeap &heap, Reference &reference, int64_t now) {
     std::vector<Alarm *> expected;
     while (!reference.empty() && (*reference.begin())->deadline_ns <= now) {
@@ -66,7 +72,7 @@ void check_fired(TimerHeap &heap, Reference &reference, int64_t now) {
     for (const Alarm *alarm : expected)
         cr_assert_eq(alarm->fired_at, now);
     cr_assert_eq(heap.empty(), reference.empty());
-    cr_assert_eq(heap.earliest(), reference.empty() ? INT64_MAX : (*reference.begin())->deadline_ns);
+    cr_assert_eq(heap.earliest(), earliest_of(reference));
 }
 
 // Random arming, cancelling and firing, with many equal deadlines.
@@ -93,9 +99,103 @@ void random_history(uint32_t timers, uint32_t steps, uint32_t spread, uint64_t s
             reference.insert(&alarm);
             cr_assert_eq(first, *reference.begin() == &alarm);
         }
-        cr_assert_eq(heap.earliest(), reference.empty() ? INT64_MAX : (*reference.begin())->deadline_ns);
+        cr_assert_eq(heap.earliest(), earliest_of(reference));
     }
     check_fired(heap, reference, INT64_MAX);
+}
+
+constexpr int64_t day_ns = int64_t{1} << Calendar::day_bits;
+constexpr int64_t year_ns = day_ns * Calendar::days;
+
+// As far away as programs may ask for, and at the edges of days and years.
+int64_t any_deadline(base::Prng &prng, int64_t now) {
+    const auto some = [&](int64_t most) { return static_cast<int64_t>(prng.next() % static_cast<uint64_t>(most)); };
+    switch (prng.below(10)) {
+    case 0:
+        return now + some(1'000);
+    case 1:
+        return now + some(4) * day_ns;
+    case 2:
+        return (now / day_ns + some(4)) * day_ns - some(2);
+    case 3:
+        return now + some(200) * day_ns / 8;
+    case 4:
+    case 5:
+        return now + some(year_ns);
+    case 6:
+        return now + year_ns + (some(3) - 1) * day_ns - some(2);
+    case 7:
+        return now + some(20 * year_ns);
+    case 8:
+        return prng.below(4) == 0 ? INT64_MAX - some(2) : now + some(INT64_MAX / 4);
+    default:
+        return prng.below(8) == 0 ? INT64_MIN : now - some(year_ns);
+    }
+}
+
+// What one heap should do. The others arm and cancel where they like.
+struct Model {
+    TimerHeap heap;
+    Reference armed;
+    int64_t horizon = INT64_MIN; // of the last firing
+
+    void arm(Alarm &alarm, int64_t deadline_ns, uint64_t order) {
+        alarm.armed_as = order;
+        const int64_t earliest_before = heap.earliest();
+        const bool first = arm_at(heap, alarm, deadline_ns);
+        cr_assert_eq(alarm.deadline_ns, std::max(deadline_ns, horizon));
+        armed.insert(&alarm);
+        cr_assert_eq(first, *armed.begin() == &alarm, "%ld before, %ld now", earliest_before, alarm.deadline_ns);
+    }
+    bool cancel(Alarm &alarm) {
+        if (armed.erase(&alarm) == 0)
+            return false;
+        cr_assert(TimerHeap::cancel(alarm));
+        cr_assert_not(TimerHeap::cancel(alarm), "a timer is cancelled once");
+        return true;
+    }
+    void fire(int64_t now) {
+        if (earliest_of(armed) <= now)
+            horizon = std::max(horizon, now);
+        check_fired(heap, armed, now);
+    }
+    void move_all_to(Model &there, uint64_t &order) {
+        for (Alarm *alarm : armed) { // by deadline and order, as they were: behind those of the same deadline there
+            alarm->armed_as = order++;
+            there.armed.insert(alarm);
+        }
+        armed.clear();
+        heap.move_all_to(there.heap);
+    }
+    void check_earliest() const {
+        cr_assert_eq(heap.earliest(), earliest_of(armed));
+        cr_assert_eq(heap.armed(), armed.size());
+    }
+};
+
+void history_of_two(uint32_t timers, uint32_t steps, uint64_t seed) {
+    base::Prng prng(seed);
+    Model models[2];
+    std::vector<Alarm> alarms(timers);
+    uint64_t order = 1; // that of one that has never been armed is 0
+    int64_t now = prng.below(2) == 0 ? 0 : int64_t{1} << prng.below(60);
+    for (uint32_t step = 0; step < steps; ++step) {
+        Alarm &alarm = alarms[prng.below(timers)];
+        Model &model = models[prng.below(2)];
+        const uint32_t what = prng.below(256);
+        if (what < 16) {
+            now += what == 0 ? year_ns / 2 : prng.below(4) * day_ns / 2;
+            model.fire(now);
+        } else if (what == 16 && prng.below(8) == 0) {
+            models[0].move_all_to(models[1], order);
+        } else if (!models[0].cancel(alarm) && !models[1].cancel(alarm)) {
+            model.arm(alarm, any_deadline(prng, now), order++);
+        }
+        models[0].check_earliest();
+        models[1].check_earliest();
+    }
+    models[0].fire(INT64_MAX);
+    models[1].fire(INT64_MAX);
 }
 
 } // namespace
@@ -107,6 +207,33 @@ Test(TimerHeap, random_history_matches_a_sorted_reference) {
         random_history(50, 3'000, 10, seed);
         random_history(500, 5'000, 1'000'000, seed);
     }
+}
+
+// Goal: likewise for deadlines of all sizes, near and far, past and at the end of time, in two heaps whose timers move from one
+// to the other; the earliest is known after each step.
+Test(TimerHeap, deadlines_of_all_sizes_match_a_sorted_reference, .timeout = 120) {
+    for (uint64_t seed = 1; seed <= 30 * mc::testing::scale(); ++seed) {
+        history_of_two(8, 2'000, seed);
+        history_of_two(300, 6'000, seed);
+    }
+}
+
+// Goal: of timers that are armed in any order of their days, all but those of the first days wait where they cost nothing:
+// the earliest is known though the days between hold nothing, and the first day of each year is no further than the next.
+Test(TimerHeap, days_far_apart_are_found) {
+    TimerHeap heap;
+    Reference reference;
+    std::vector<Alarm> alarms(200);
+    uint64_t armed = 0;
+    for (Alarm &alarm : alarms) { // a year's days from the last to the first, then beyond
+        const auto i = static_cast<int64_t>(armed);
+        alarm.armed_as = armed++;
+        arm_at(heap, alarm, i < 100 ? year_ns - 1 - i * year_ns / 100 : i * year_ns / 40);
+        reference.insert(&alarm);
+        cr_assert_eq(heap.earliest(), earliest_of(reference));
+    }
+    for (int64_t now = 0; !reference.empty(); now += year_ns / 64)
+        check_fired(heap, reference, now);
 }
 
 // Goal: a hundred thousand timers, armed at random, half of them cancelled.
