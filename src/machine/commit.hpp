@@ -226,7 +226,7 @@ template <class Sync> inline bool Engine<Sync>::check_receiver(Dispatch &dispatc
     Machine *machine = table_.find(dst);
     if (machine == nullptr || !is_party(dispatch, dst, *machine) || !machine->takes_mail())
         return false;
-    const uint32_t incoming = machine->mail.incoming + 1;
+    const uint32_t incoming = machine->incoming + 1;
     if (!machine->mail.fits(incoming)) {
         dispatch.refusal = Refusal::full;
         dispatch.full = machine;
@@ -235,7 +235,7 @@ template <class Sync> inline bool Engine<Sync>::check_receiver(Dispatch &dispatc
     }
     if (!machine->mail.reserve(incoming))
         return false;
-    machine->mail.incoming = incoming;
+    machine->incoming = incoming;
     dispatch.receivers.push(machine);
     return true;
 }
@@ -331,7 +331,7 @@ template <class Sync> bool Engine<Sync>::check(Dispatch &dispatch, const Txn &tx
 template <class Sync> void Engine<Sync>::forget_check(Dispatch &dispatch, const Txn &txn) noexcept {
     for (Machine *machine : dispatch.receivers)
         if (machine != nullptr) {
-            machine->mail.incoming = 0;
+            machine->incoming = 0;
             machine->mail.give_back_unused();
         }
     auto unclaim = [&](uint64_t cap) {
@@ -401,7 +401,7 @@ template <class Sync> bool Engine<Sync>::allocate(Dispatch &dispatch, const Txn 
 
 template <class Sync>
 uint64_t Engine<Sync>::deliver(Machine &machine, const Envelope &envelope, Outcome *outcome) noexcept {
-    machine.mail.incoming = 0;
+    machine.incoming = 0;
     const uint64_t position = machine.mail.push(envelope);
     wake(outcome->woken, machine);
     return position;
@@ -582,7 +582,10 @@ template <class Sync> bool Engine<Sync>::is_one_effect(Dispatch &dispatch, const
 // 2 to 6, of a transaction that is_one_effect. False: nothing has happened, and the general way finds out why, if it does
 // not carry it out.
 template <class Sync>
-bool Engine<Sync>::commit_one(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept {
+inline bool Engine<Sync>::commit_one(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept {
+    if constexpr (!Sync::shared)
+        if (!self.runs() || dispatch.abandoned_layout != 0) [[unlikely]] // it may have stopped
+            return false;
     Staged *const effect = dispatch.staged.size() == 0 ? nullptr : dispatch.staged.begin();
     const bool replies = effect != nullptr && effect->effect == Effect::reply;
     uint32_t dst = effect == nullptr ? 0 : effect->dst;
@@ -660,13 +663,6 @@ bool Engine<Sync>::commit_one(Dispatch &dispatch, Machine &self, const Txn &txn,
 
 // 2 to 6. False: refused, and nothing has changed. Attached: dispatch.refusal says why; when it is full, and is to wait, it waits;
 // what is carried out, or waits, has ended its dispatch.
-template <class Sync>
-inline bool Engine<Sync>::commit(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept {
-    if (is_one_effect(dispatch, txn) && commit_one(dispatch, self, txn, outcome)) [[likely]]
-        return true;
-    return commit_any(dispatch, self, txn, outcome);
-}
-
 template <class Sync>
 bool Engine<Sync>::commit_any(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept {
     if (!effects::whole(txn)) {

@@ -151,7 +151,7 @@ template <class Sync> inline void Engine<Sync>::wake(Woken &woken, Machine &mach
         machine.queued = true;
         (machine.is_polled() ? woken.polled : woken).push(machine);
     } else if (!machine.is_polled()) [[likely]] {
-        ready_.push(table_, machine);
+        ready_.push(machine);
     }
 }
 

@@ -22,6 +22,8 @@
 
 #include <mc/machine.h>
 
+#include <type_traits>
+
 namespace mc::machine {
 
 struct Hooks {
@@ -83,10 +85,10 @@ public:
     // An engine of the other kind that has all that `other` had, which is empty then, and ended by the caller. Nobody else is
     // about, and no handler runs; nothing is ready in one that is stepped. Null without memory: nothing has changed.
     template <class Other> static Engine *take_over(Engine<Other> &other, Host *host) noexcept;
-    // Attached, about to end: a machine that is in a list still, and may have stopped.
-    static void forget(Machine *machine) noexcept {
+    // A machine that was in a list; it may have stopped. Attached, that is of a runtime that is about to end.
+    void forget(Machine *machine) noexcept {
         if (machine->id == 0)
-            base::destroy(machine);
+            table_.destroy(machine);
     }
 
     // --- machines; false, or 0: unknown, or not in a state for it
@@ -239,8 +241,10 @@ private:
 
     // Machines that an operation has made ready. Stepped, they are in the queue at once; attached, with tell, when nothing is
     // locked any more.
-    struct Woken : ReadyChain {
-        ReadyChain polled;
+    struct Nothing {};
+    using Chain = std::conditional_t<Sync::shared, ReadyChain, Nothing>;
+    struct Woken : Chain {
+        [[no_unique_address]] Chain polled;
         bool requests = false; // requests were made
     };
     void tell(Woken &woken) noexcept {
@@ -287,7 +291,6 @@ private:
     int64_t now_ns() const noexcept;
 
     // delivery.hpp
-    struct Nothing {};
     class Pair;
     bool hold(const Envelope &envelope) noexcept;
     void drop(uint64_t word0, uint64_t word1) noexcept;
@@ -321,11 +324,10 @@ private:
     // commit.hpp
     struct Outcome;
     bool hold_effects(Dispatch &dispatch, const Txn &txn) noexcept;
-    __attribute__((always_inline)) inline bool commit(Dispatch &dispatch, Machine &self, const Txn &txn,
-                                                      Outcome *outcome) noexcept;
-    bool commit_any(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept;
     static bool is_one_effect(Dispatch &dispatch, const Txn &txn) noexcept;
-    bool commit_one(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept;
+    __attribute__((always_inline)) inline bool commit_one(Dispatch &dispatch, Machine &self, const Txn &txn,
+                                                          Outcome *outcome) noexcept;
+    bool commit_any(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept;
     bool carry_out(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept;
     bool gather(Parties &parties, Dispatch &dispatch, Machine &self, const Txn &txn,
                 Subscriptions::Set *topics) noexcept;
@@ -340,7 +342,8 @@ private:
     void forget_check(Dispatch &dispatch, const Txn &txn) noexcept;
     bool allocate(Dispatch &dispatch, const Txn &txn) noexcept;
     void apply(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept;
-    void apply_state(const Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept;
+    __attribute__((always_inline)) inline void apply_state(const Dispatch &dispatch, Machine &self, const Txn &txn,
+                                                           Outcome *outcome) noexcept;
     uint64_t deliver(Machine &machine, const Envelope &envelope, Outcome *outcome) noexcept;
     void deliver_request(Row *row, Machine &self, Machine &machine, uint64_t kind, uint64_t payload0, uint64_t payload1,
                          Outcome *outcome) noexcept;
@@ -354,9 +357,10 @@ private:
     // step.hpp
     struct Handler;
     bool skip_stale() noexcept;
-    Machine *next_ready() noexcept;
+    __attribute__((always_inline)) inline Machine *next_ready() noexcept;
     Dispatch *take_dispatch() noexcept;
     static void clear(Dispatch &dispatch) noexcept;
+    __attribute__((always_inline)) static inline void zero(Txn *txn) noexcept;
     void give_back(Dispatch *dispatch) noexcept;
     __attribute__((always_inline)) inline Handler resolve(const Machine &machine,
                                                           const Envelope &envelope) const noexcept;
@@ -366,10 +370,14 @@ private:
     __attribute__((always_inline)) inline void after_dispatch(Dispatch &dispatch) noexcept;
     __attribute__((always_inline)) inline mc_dispatch_result_t call(Dispatch &dispatch, const Handler &handler,
                                                                     Txn *txn, uint64_t *code, void **slot) noexcept;
-    mc_machine_step_status_t conclude(Dispatch &dispatch, mc_dispatch_result_t result, uint64_t code,
-                                      const Txn &txn) noexcept;
-    mc_machine_step_status_t conclude(Dispatch &dispatch, Machine &machine, mc_dispatch_result_t result, uint64_t code,
-                                      const Txn &txn) noexcept;
+    __attribute__((always_inline)) inline mc_machine_step_status_t
+    conclude(Dispatch &dispatch, Machine &machine, mc_dispatch_result_t result, uint64_t code, const Txn &txn) noexcept;
+    mc_machine_step_status_t conclude_any(Dispatch &dispatch, Machine &self, mc_dispatch_result_t result, uint64_t code,
+                                          const Txn &txn) noexcept;
+    mc_machine_step_status_t conclude_shared(Dispatch &dispatch, Machine &machine, mc_dispatch_result_t result,
+                                             uint64_t code, const Txn &txn) noexcept;
+    __attribute__((always_inline)) inline void conclude_commit(Dispatch &dispatch, Machine &machine,
+                                                               Outcome &outcome) noexcept;
     bool calls_later(const Dispatch &dispatch) const noexcept;
     static void leave_handler(Machine &machine) noexcept;
     void end_dispatch(Dispatch &dispatch, Machine &machine) noexcept;
