@@ -400,31 +400,30 @@ template <class Sync> bool Engine<Sync>::allocate(Dispatch &dispatch, const Txn 
 // --- 5: apply ----------------------------------------------------------------------------------------------------------
 
 template <class Sync>
-uint64_t Engine<Sync>::deliver(Machine &machine, const Envelope &envelope, Outcome *outcome) noexcept {
+inline void Engine<Sync>::deliver(Machine &machine, const Envelope &envelope, Outcome *outcome) noexcept {
     machine.incoming = 0;
-    const uint64_t position = machine.mail.push(envelope);
+    (void)machine.mail.push(envelope);
     wake(outcome->woken, machine);
-    return position;
 }
 
 // The envelope holds the box, the row does from now on.
 template <class Sync>
-void Engine<Sync>::deliver_request(Row *row, Machine &self, Machine &machine, uint64_t kind, uint64_t payload0,
+inline void Engine<Sync>::deliver_request(Row *row, Machine &self, Machine &machine, uint64_t kind, uint64_t payload0,
                                    uint64_t payload1, Outcome *outcome) noexcept {
-    Envelope envelope = plain_envelope(self.id, kind, payload0, payload1);
-    envelope.reply_cap_id = row->id;
     if (is_box(payload0, payload1))
         (void)boxes_.hold(payload0); // cannot fail: it is held
     row->dst = machine.id;
     row->payload0 = payload0;
     row->payload1 = payload1;
-    row->position = deliver(machine, envelope, outcome);
+    machine.incoming = 0;
+    row->position = machine.mail.push_message(self.id, kind, row->id, payload0, payload1);
+    wake(outcome->woken, machine);
     link_request(row, self.id, &self);
     outcome->woken.requests = true;
 }
 
 template <class Sync>
-void Engine<Sync>::deliver_reply(Dispatch &dispatch, Row *row, Machine *machine, uint64_t kind, uint64_t payload0,
+inline void Engine<Sync>::deliver_reply(Dispatch &dispatch, Row *row, Machine *machine, uint64_t kind, uint64_t payload0,
                                  uint64_t payload1, Outcome *outcome) noexcept {
     if constexpr (Sync::shared)
         if (machine == nullptr)
@@ -435,7 +434,7 @@ void Engine<Sync>::deliver_reply(Dispatch &dispatch, Row *row, Machine *machine,
     envelope.origin_payload1 = row->payload1;
     envelope.origin_request_site_key = row->site;
     if (machine != nullptr)
-        (void)deliver(*machine, envelope, outcome);
+        deliver(*machine, envelope, outcome);
     else
         give_answer(*row, envelope);
     pending_.remove(row, MC_PENDING_CLEANUP_COMPLETED);
@@ -458,7 +457,7 @@ void Engine<Sync>::deliver_publication(Dispatch &dispatch, uint32_t staged, Outc
         mc_dead_letter_reason_t why = refusal(to->machine, &machine);
         if (machine != nullptr) {
             if (machine->mail.fits(1) && machine->mail.reserve(1)) {
-                (void)deliver(*machine, envelope, outcome);
+                deliver(*machine, envelope, outcome);
                 continue;
             }
             why = MC_DEAD_LETTER_MAILBOX_FULL;
@@ -490,9 +489,9 @@ void Engine<Sync>::apply(Dispatch &dispatch, Machine &self, const Txn &txn, Outc
     };
 
     for (const mc_machine_outbox_effect_t &effect : effects::outbox(txn))
-        (void)deliver(**receiver++, effect.env, outcome);
+        deliver(**receiver++, effect.env, outcome);
     each_staged(Effect::send, [&](const Staged &effect, Machine *to) {
-        (void)deliver(*to, plain_envelope(self.id, effect.kind, effect.payload0, effect.payload1), outcome);
+        deliver(*to, plain_envelope(self.id, effect.kind, effect.payload0, effect.payload1), outcome);
     });
 
     uint32_t next_row = 0;
@@ -575,7 +574,7 @@ bool Engine<Sync>::carry_out(Dispatch &dispatch, Machine &self, const Txn &txn, 
 // Most transactions are a state, and one send, request or reply that was emitted, or none: then they concern two at most, who are
 // looked up once, and locked and checked without a list of them.
 
-template <class Sync> bool Engine<Sync>::is_one_effect(Dispatch &dispatch, const Txn &txn) noexcept {
+template <class Sync> inline bool Engine<Sync>::is_one_effect(Dispatch &dispatch, const Txn &txn) noexcept {
     return effects::none(txn) && dispatch.staged.size() <= 1 && !dispatch.has(Effect::publish);
 }
 
@@ -617,7 +616,7 @@ inline bool Engine<Sync>::commit_one(Dispatch &dispatch, Machine &self, const Tx
                 deliver_request(std::exchange(effect->row, nullptr), self, *to, effect->kind, effect->payload0,
                                 effect->payload1, outcome);
             } else {
-                to->mail.push_plain(self.id, effect->kind, effect->payload0, effect->payload1);
+                (void)to->mail.push_message(self.id, effect->kind, 0, effect->payload0, effect->payload1);
                 wake(outcome->woken, *to);
             }
         }

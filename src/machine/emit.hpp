@@ -38,6 +38,7 @@ public:
     void pop() noexcept { --size_; }
     [[nodiscard]] bool reserve(uint64_t more) noexcept { return size_ + more <= room_ || grow(size_ + more); }
     void push(const T &item) noexcept { items_[size_++] = item; } // there is room
+    T &add() noexcept { return items_[size_++]; }                 // likewise; it is the caller's to fill in
 
 private:
     bool grow(uint64_t needed) noexcept {
@@ -79,17 +80,17 @@ public:
     EmitContext &operator=(const EmitContext &) = delete;
 
     bool send(uint32_t dst, uint64_t kind, uint64_t payload0, uint64_t payload1) noexcept {
-        return stage({Effect::send, dst, kind, payload0, payload1, 0, nullptr});
+        return stage(Effect::send, dst, kind, payload0, payload1, 0);
     }
     virtual uint64_t request(uint32_t dst, uint64_t kind, uint64_t payload0, uint64_t payload1,
                              uint64_t site) noexcept = 0;
     bool reply(uint64_t cap, uint64_t kind, uint64_t payload0, uint64_t payload1) noexcept {
-        return stage({Effect::reply, 0, kind, payload0, payload1, cap, nullptr});
+        return stage(Effect::reply, 0, kind, payload0, payload1, cap);
     }
     bool publish(uint64_t kind, uint64_t routing, uint64_t payload0, uint64_t payload1) noexcept {
         if ((payload1 & MC_PAYLOAD_LAYOUT_OWNED_MASK) != 0) // a box has one receiver
             return false;
-        return stage({Effect::publish, 0, kind, payload0, payload1, routing, nullptr});
+        return stage(Effect::publish, 0, kind, payload0, payload1, routing);
     }
 
     // False: no effect of that kind is staged. Also true of one that was staged and taken back.
@@ -105,20 +106,29 @@ protected:
     EmitContext() noexcept = default;
     ~EmitContext() = default;
 
-    __attribute__((always_inline)) bool stage(const Staged &effect) noexcept {
-        if (staged.full() || is_box(effect.payload0, effect.payload1)) [[unlikely]]
-            if (!prepare(effect))
+    // Written where it stays, word by word, as it is read.
+    __attribute__((always_inline)) bool stage(Effect effect, uint32_t dst, uint64_t kind, uint64_t payload0,
+                                              uint64_t payload1, uint64_t key) noexcept {
+        if (staged.full() || is_box(payload0, payload1)) [[unlikely]]
+            if (!prepare(payload0, payload1))
                 return false;
-        staged.push(effect);
-        kinds_ |= bit_of(effect.effect);
+        Staged &item = staged.add();
+        item.effect = effect;
+        item.dst = dst;
+        item.kind = kind;
+        item.payload0 = payload0;
+        item.payload1 = payload1;
+        item.key = key;
+        item.row = nullptr;
+        kinds_ |= bit_of(effect);
         return true;
     }
 
 private:
     static constexpr uint32_t bit_of(Effect effect) noexcept { return 1u << static_cast<uint32_t>(effect); }
 
-    // Room for it, and a hold on its box. False: no memory; the box is the caller's still.
-    virtual bool prepare(const Staged &effect) noexcept = 0;
+    // Room for an effect, and a hold on its box. False: no memory; the box is the caller's still.
+    virtual bool prepare(uint64_t payload0, uint64_t payload1) noexcept = 0;
 
     uint32_t kinds_ = 0; // a bit for each kind that was staged
 };
@@ -191,7 +201,7 @@ public:
     mc_machine_envelope_t consumed = {}; // what has left the mailbox with the commit, where it stays there until then
 
 private:
-    bool prepare(const Staged &effect) noexcept override;
+    bool prepare(uint64_t payload0, uint64_t payload1) noexcept override;
 };
 
 } // namespace mc::machine

@@ -288,7 +288,7 @@ private:
     uint64_t retire_state(const Machine &machine, uint64_t state, uint64_t layout) const noexcept;
     template <class Bind> bool bind(uint32_t id, Bind set) noexcept;
     uint64_t now_tick() const noexcept { return tick_.load(sync::relaxed); }
-    int64_t now_ns() const noexcept;
+    __attribute__((always_inline)) inline int64_t now_ns() const noexcept;
 
     // delivery.hpp
     class Pair;
@@ -302,7 +302,7 @@ private:
     void undeliverable(uint32_t dst, mc_dead_letter_reason_t reason, const Envelope &given) noexcept;
     __attribute__((always_inline)) inline mc_dead_letter_reason_t refusal(uint32_t dst, Machine **found) const noexcept;
     mc_dead_letter_reason_t why_refused(uint32_t dst, const Machine *machine) const noexcept;
-    void link_request(Row *row, uint32_t requester, Machine *machine) noexcept;
+    __attribute__((always_inline)) inline void link_request(Row *row, uint32_t requester, Machine *machine) noexcept;
     __attribute__((always_inline)) inline void wake(Woken &woken, Machine &machine) noexcept;
     Row *reserve_row() noexcept;
     __attribute__((always_inline)) inline Row *prepare_request(Machine &machine, const Envelope &given,
@@ -324,7 +324,7 @@ private:
     // commit.hpp
     struct Outcome;
     bool hold_effects(Dispatch &dispatch, const Txn &txn) noexcept;
-    static bool is_one_effect(Dispatch &dispatch, const Txn &txn) noexcept;
+    __attribute__((always_inline)) static inline bool is_one_effect(Dispatch &dispatch, const Txn &txn) noexcept;
     __attribute__((always_inline)) inline bool commit_one(Dispatch &dispatch, Machine &self, const Txn &txn,
                                                           Outcome *outcome) noexcept;
     bool commit_any(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept;
@@ -344,11 +344,14 @@ private:
     void apply(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept;
     __attribute__((always_inline)) inline void apply_state(const Dispatch &dispatch, Machine &self, const Txn &txn,
                                                            Outcome *outcome) noexcept;
-    uint64_t deliver(Machine &machine, const Envelope &envelope, Outcome *outcome) noexcept;
-    void deliver_request(Row *row, Machine &self, Machine &machine, uint64_t kind, uint64_t payload0, uint64_t payload1,
-                         Outcome *outcome) noexcept;
-    void deliver_reply(Dispatch &dispatch, Row *row, Machine *machine, uint64_t kind, uint64_t payload0,
-                       uint64_t payload1, Outcome *outcome) noexcept;
+    __attribute__((always_inline)) inline void deliver(Machine &machine, const Envelope &envelope,
+                                                       Outcome *outcome) noexcept;
+    __attribute__((always_inline)) inline void deliver_request(Row *row, Machine &self, Machine &machine, uint64_t kind,
+                                                               uint64_t payload0, uint64_t payload1,
+                                                               Outcome *outcome) noexcept;
+    __attribute__((always_inline)) inline void deliver_reply(Dispatch &dispatch, Row *row, Machine *machine,
+                                                             uint64_t kind, uint64_t payload0, uint64_t payload1,
+                                                             Outcome *outcome) noexcept;
     void deliver_publication(Dispatch &dispatch, uint32_t staged, Outcome *outcome) noexcept;
     void roll_back_rows(Dispatch &dispatch) noexcept;
     void drop_effects(Dispatch &dispatch) noexcept;
@@ -359,9 +362,9 @@ private:
     bool skip_stale() noexcept;
     __attribute__((always_inline)) inline Machine *next_ready() noexcept;
     Dispatch *take_dispatch() noexcept;
-    static void clear(Dispatch &dispatch) noexcept;
+    __attribute__((always_inline)) static inline void clear(Dispatch &dispatch) noexcept;
     __attribute__((always_inline)) static inline void zero(Txn *txn) noexcept;
-    void give_back(Dispatch *dispatch) noexcept;
+    __attribute__((always_inline)) inline void give_back(Dispatch *dispatch) noexcept;
     __attribute__((always_inline)) inline Handler resolve(const Machine &machine,
                                                           const Envelope &envelope) const noexcept;
     __attribute__((always_inline)) inline Handler begin(Dispatch &dispatch, Machine &machine) noexcept;
@@ -378,10 +381,12 @@ private:
                                              uint64_t code, const Txn &txn) noexcept;
     __attribute__((always_inline)) inline void conclude_commit(Dispatch &dispatch, Machine &machine,
                                                                Outcome &outcome) noexcept;
-    bool calls_later(const Dispatch &dispatch) const noexcept;
+    __attribute__((always_inline)) inline bool calls_later(const Dispatch &dispatch) const noexcept;
     static void leave_handler(Machine &machine) noexcept;
     void end_dispatch(Dispatch &dispatch, Machine &machine) noexcept;
-    void conclude_effects(Outcome &outcome, Dispatch &dispatch) noexcept;
+    __attribute__((always_inline)) inline void conclude_effects(Outcome &outcome, Dispatch &dispatch) noexcept;
+    void tell_completed(uint32_t requester, uint64_t id, uint64_t site) noexcept;
+    void miss(Dispatch &dispatch) noexcept;
     void drop_next_state(const Dispatch &dispatch, const Txn &txn, uint64_t current) noexcept;
     __attribute__((always_inline)) inline void settle_state(Dispatch &dispatch) noexcept;
     static void settle_state(Dispatch &dispatch, const Machine &machine) noexcept;

@@ -362,7 +362,7 @@ template <class Sync> void Engine<Sync>::end_removed(Row *row, mc_pending_cleanu
 // --- timeouts ------------------------------------------------------------------------------------------------------------
 
 // When a request is made. Where none times out for now it need not be exact.
-template <class Sync> int64_t Engine<Sync>::now_ns() const noexcept {
+template <class Sync> inline int64_t Engine<Sync>::now_ns() const noexcept {
     if constexpr (Sync::shared)
         return timeout_ns.load(sync::relaxed) == 0 ? host_->about_now_ns() : host_->now_ns();
     return 0;
@@ -380,11 +380,8 @@ template <class Sync> int64_t Engine<Sync>::next_timeout_ns() const noexcept {
     return next_ns;
 }
 
-// After a step. Attached: of one part, whose turn it is; a request may end some steps late.
+// After a step, where requests time out by steps. Attached: of one part, whose turn it is; a request may end some steps late.
 template <class Sync> void Engine<Sync>::expire_rows([[maybe_unused]] uint32_t *part) noexcept {
-    const uint64_t steps = timeout_steps.load(sync::relaxed);
-    if (steps == 0) [[likely]]
-        return;
     if constexpr (Sync::shared) {
         int64_t next_ns = INT64_MAX;
         *part = (*part + 1) % pending_.parts();

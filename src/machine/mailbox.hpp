@@ -61,18 +61,19 @@ public:
         write(next_cell(), envelope);
         return ring_->taken + length_++;
     }
-    // The same of a plain envelope, which is written in its place.
-    __attribute__((always_inline)) void push_plain(uint32_t src, uint64_t kind, uint64_t payload0,
-                                                   uint64_t payload1) noexcept {
+    // The same of one without an origin, which is written in its place.
+    __attribute__((always_inline)) uint64_t push_message(uint32_t src, uint64_t kind, uint64_t reply_cap,
+                                                         uint64_t payload0, uint64_t payload1) noexcept {
         Envelope &cell = next_cell();
         cell.kind = kind;
         cell.src = src;
-        cell.reply_cap_id = cell.pending_id = 0;
+        cell.reply_cap_id = reply_cap;
+        cell.pending_id = 0;
         cell.payload0 = payload0;
         cell.payload1 = payload1;
         if (ring_->origins) [[unlikely]]
             clear_origin(cell);
-        ++length_;
+        return ring_->taken + length_++;
     }
     // A copy of the first. It is not empty.
     __attribute__((always_inline)) void copy_first(Envelope *out) const noexcept {

@@ -30,14 +30,14 @@ template <class Sync> struct Engine<Sync>::Handler {
 
 // --- emitting ----------------------------------------------------------------------------------------------------------
 
-template <class Sync> bool Dispatch<Sync>::prepare(const Staged &effect) noexcept {
-    return staged.reserve(1) && (!is_box(effect.payload0, effect.payload1) || engine->boxes_.hold(effect.payload0));
+template <class Sync> bool Dispatch<Sync>::prepare(uint64_t payload0, uint64_t payload1) noexcept {
+    return staged.reserve(1) && (!is_box(payload0, payload1) || engine->boxes_.hold(payload0));
 }
 
 template <class Sync>
 uint64_t Dispatch<Sync>::request(uint32_t dst, uint64_t kind, uint64_t payload0, uint64_t payload1,
                                  uint64_t site) noexcept {
-    if (!stage({Effect::request, dst, kind, payload0, payload1, 0, nullptr}))
+    if (!stage(Effect::request, dst, kind, payload0, payload1, 0))
         return 0;
     // Last: an id is used up by a request that is staged, and by no other.
     Row *row = engine->pending_.reserve(0, Sync::shared ? &ids : nullptr);
@@ -79,14 +79,14 @@ template <class Sync> auto Engine<Sync>::take_dispatch() noexcept -> Dispatch * 
     return base::create<Dispatch>(this); // the first step, or one inside a hook of another
 }
 
-template <class Sync> void Engine<Sync>::clear(Dispatch &dispatch) noexcept {
+template <class Sync> inline void Engine<Sync>::clear(Dispatch &dispatch) noexcept {
     dispatch.forget_staged();
     dispatch.missed.clear();
     dispatch.filled.clear();
     dispatch.receivers.clear();
 }
 
-template <class Sync> void Engine<Sync>::give_back(Dispatch *dispatch) noexcept {
+template <class Sync> inline void Engine<Sync>::give_back(Dispatch *dispatch) noexcept {
     clear(*dispatch);
     if (spare_ == nullptr)
         spare_ = dispatch;
@@ -204,7 +204,8 @@ mc_machine_step_status_t Engine<Sync>::step(mc_machine_dispatch_txn_fn fn, void 
     drop_abandoned_state(*dispatch);
     let_go(dispatch->envelope);
     give_back(dispatch);
-    expire_rows(nullptr);
+    if (timeout_steps.load(sync::relaxed) != 0) [[unlikely]]
+        expire_rows(nullptr);
     return status;
 }
 
@@ -290,7 +291,7 @@ Engine<Sync>::conclude_any(Dispatch &dispatch, Machine &self, mc_dispatch_result
 }
 
 // 7, after the ready queue: hooks, drops.
-template <class Sync> void Engine<Sync>::conclude_effects(Outcome &outcome, Dispatch &dispatch) noexcept {
+template <class Sync> inline void Engine<Sync>::conclude_effects(Outcome &outcome, Dispatch &dispatch) noexcept {
     while (Row *row = outcome.completed) {
         outcome.completed = row->next;
         if constexpr (Sync::shared)
@@ -299,22 +300,33 @@ template <class Sync> void Engine<Sync>::conclude_effects(Outcome &outcome, Disp
         const uint32_t requester = row->requester;
         const uint64_t id = row->id, site = row->site;
         pending_.recycle(row);
-        if (hooked(hooks.pending))
-            (void)base::call_guarded("a hook of requests", [&] {
-                hooks.pending(hooks.context, requester, id, site, MC_PENDING_CLEANUP_COMPLETED);
-            });
+        if (hooked(hooks.pending)) [[unlikely]]
+            tell_completed(requester, id, site);
     }
-    for (const Missed &missed : dispatch.missed) {
-        const Staged &effect = dispatch.staged[missed.staged];
-        undeliverable(missed.dst, missed.reason,
-                      plain_envelope(dispatch.machine, effect.kind, effect.payload0, effect.payload1));
-    }
-    if (outcome.replaced == 0 || outcome.replaced_layout == 0)
+    if (dispatch.missed.size() != 0) [[unlikely]]
+        miss(dispatch);
+    if (outcome.replaced == 0 || outcome.replaced_layout == 0) [[likely]]
         return;
     if (outcome.replaced == dispatch.state)
         dispatch.abandoned_layout = outcome.replaced_layout;
     else
         drop_box(outcome.replaced, outcome.replaced_layout);
+}
+
+template <class Sync>
+__attribute__((noinline)) void Engine<Sync>::tell_completed(uint32_t requester, uint64_t id, uint64_t site) noexcept {
+    (void)base::call_guarded("a hook of requests", [&] {
+        hooks.pending(hooks.context, requester, id, site, MC_PENDING_CLEANUP_COMPLETED);
+    });
+}
+
+// What publications did not reach.
+template <class Sync> __attribute__((noinline)) void Engine<Sync>::miss(Dispatch &dispatch) noexcept {
+    for (const Missed &missed : dispatch.missed) {
+        const Staged &effect = dispatch.staged[missed.staged];
+        undeliverable(missed.dst, missed.reason,
+                      plain_envelope(dispatch.machine, effect.kind, effect.payload0, effect.payload1));
+    }
 }
 
 // The state that the handler meant its machine to have, if it is another one than it has, or had.
@@ -424,7 +436,8 @@ template <class Sync> inline void Engine<Sync>::after_dispatch(Dispatch &dispatc
         dispatch.consumed = {};
     }
     clear(dispatch);
-    expire_rows(&dispatch.part);
+    if (timeout_steps.load(sync::relaxed) != 0) [[unlikely]]
+        expire_rows(&dispatch.part);
 }
 
 template <class Sync>

@@ -269,7 +269,7 @@ private:
         return {bits - first_bits, static_cast<uint32_t>(shifted - (uint64_t{1} << bits))};
     }
     static size_t chunk_words(uint32_t chunk) noexcept { return size_t{1} << (chunk + first_bits); }
-    Word &at(uint32_t id) const noexcept {
+    __attribute__((always_inline)) Word &at(uint32_t id) const noexcept {
         const Place place = place_of(id);
         return chunks_[place.chunk].load(sync::relaxed)[place.offset];
     }
