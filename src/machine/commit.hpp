@@ -428,16 +428,20 @@ inline void Engine<Sync>::deliver_reply(Dispatch &dispatch, Row *row, Machine *m
     if constexpr (Sync::shared)
         if (machine == nullptr)
             give_box_away(dispatch, *row, payload0, payload1);
-    Envelope envelope = plain_envelope(dispatch.machine, kind, payload0, payload1);
-    envelope.pending_id = row->id;
-    envelope.origin_payload0 = row->payload0;
-    envelope.origin_payload1 = row->payload1;
-    envelope.origin_request_site_key = row->site;
-    if (machine != nullptr)
-        deliver(*machine, envelope, outcome);
-    else
+    if (machine != nullptr) {
+        machine->incoming = 0;
+        machine->mail.push_reply(dispatch.machine, kind, row->id, payload0, payload1, row->payload0, row->payload1,
+                                 row->site);
+        wake(outcome->woken, *machine);
+    } else {
+        Envelope envelope = plain_envelope(dispatch.machine, kind, payload0, payload1);
+        envelope.pending_id = row->id;
+        envelope.origin_payload0 = row->payload0;
+        envelope.origin_payload1 = row->payload1;
+        envelope.origin_request_site_key = row->site;
         give_answer(*row, envelope);
-    pending_.remove(row, MC_PENDING_CLEANUP_COMPLETED);
+    }
+    pending_.template remove_by<Sync>(row, MC_PENDING_CLEANUP_COMPLETED);
     row->next = nullptr;
     *outcome->completed_end = row;
     outcome->completed_end = &row->next;
@@ -596,7 +600,7 @@ inline bool Engine<Sync>::commit_one(Dispatch &dispatch, Machine &self, const Tx
                 return false;
             dst = owner.requester;
         } else {
-            row = pending_.find_active(effect->key);
+            row = pending_.template find_active_by<Sync>(effect->key);
             if (row == nullptr)
                 return false;
             dst = row->requester;
@@ -633,7 +637,7 @@ inline bool Engine<Sync>::commit_one(Dispatch &dispatch, Machine &self, const Tx
             return false;
         bool good = self.runs();
         if (good && replies) {
-            row = pending_.find_active(effect->key);
+            row = pending_.template find_active_by<Sync>(effect->key);
             good = row != nullptr && row->asker == nullptr && row->requester == dst;
         }
         if (good) {

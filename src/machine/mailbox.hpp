@@ -61,19 +61,36 @@ public:
         write(next_cell(), envelope);
         return ring_->taken + length_++;
     }
-    // The same of one without an origin, which is written in its place.
+    // The same of a message or a request, and of a reply, which are written where they lie.
     __attribute__((always_inline)) uint64_t push_message(uint32_t src, uint64_t kind, uint64_t reply_cap,
                                                          uint64_t payload0, uint64_t payload1) noexcept {
-        Envelope &cell = next_cell();
-        cell.kind = kind;
-        cell.src = src;
-        cell.reply_cap_id = reply_cap;
-        cell.pending_id = 0;
-        cell.payload0 = payload0;
-        cell.payload1 = payload1;
+        Envelope &to = next_cell();
+        to.kind = kind;
+        to.src = src;
+        to.reply_cap_id = reply_cap;
+        to.pending_id = 0;
+        to.payload0 = payload0;
+        to.payload1 = payload1;
         if (ring_->origins) [[unlikely]]
-            clear_origin(cell);
+            clear_origin(to);
         return ring_->taken + length_++;
+    }
+    __attribute__((always_inline)) void push_reply(uint32_t src, uint64_t kind, uint64_t pending, uint64_t payload0,
+                                                   uint64_t payload1, uint64_t origin0, uint64_t origin1,
+                                                   uint64_t site) noexcept {
+        Envelope &to = next_cell();
+        if (!ring_->origins)
+            begin_origins();
+        to.kind = kind;
+        to.src = src;
+        to.reply_cap_id = 0;
+        to.pending_id = pending;
+        to.payload0 = payload0;
+        to.payload1 = payload1;
+        to.origin_payload0 = origin0;
+        to.origin_payload1 = origin1;
+        to.origin_request_site_key = site;
+        ++length_;
     }
     // A copy of the first. It is not empty.
     __attribute__((always_inline)) void copy_first(Envelope *out) const noexcept {
@@ -172,15 +189,22 @@ private:
         }
         return cell(length_);
     }
+    // From now on all cells have them; the one that is about to be written, at either end, gets its own.
+    __attribute__((always_inline)) void begin_origins() noexcept {
+        ring_->origins = true;
+        if (length_ != 0) [[unlikely]]
+            clear_origins();
+    }
+    __attribute__((noinline)) void clear_origins() noexcept {
+        for (uint32_t i = 0; i <= length_; ++i)
+            clear_origin(cell(i));
+    }
     // A cell that is none of those that wait.
     void write(Envelope &to, const Envelope &envelope) noexcept {
         copy_message(to, envelope);
-        if ((envelope.origin_payload0 | envelope.origin_payload1 | envelope.origin_request_site_key) != 0) {
-            if (!ring_->origins)
-                for (uint32_t i = 0; i <= length_; ++i) // and this one, at either end
-                    clear_origin(cell(i));
-            ring_->origins = true;
-        }
+        if (!ring_->origins &&
+            (envelope.origin_payload0 | envelope.origin_payload1 | envelope.origin_request_site_key) != 0)
+            begin_origins();
         if (ring_->origins)
             copy_origin(to, envelope);
     }

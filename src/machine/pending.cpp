@@ -105,9 +105,7 @@ Pending::Page *Pending::page_for(Part &part, uint64_t id) noexcept {
     return page;
 }
 
-void Pending::leave_page(Part &part, uint64_t key, Page *page) const noexcept {
-    if (page->used != 0 || page->minting || key == minting_)
-        return;
+void Pending::drop_page(Part &part, uint64_t key, Page *page) noexcept {
     part.pages.erase(part.pages.find(key));
     if (part.near_key == key)
         part.near_key = 0;
@@ -231,5 +229,19 @@ uint64_t Pending::asked_in(uint32_t index, Asker **asker) const noexcept {
         }
     return 0;
 }
+
+Row *Pending::find_active(uint64_t id) const noexcept {
+    return parts_.shared() ? find_active_by<Par>(id) : find_active_by<Seq>(id);
+}
+
+void Pending::activate(Row *row, uint64_t tick, int64_t now_ns) noexcept {
+    parts_.shared() ? activate_by<Par>(row, tick, now_ns) : activate_by<Seq>(row, tick, now_ns);
+}
+
+void Pending::remove(Row *row, uint32_t reason) noexcept {
+    parts_.shared() ? remove_by<Par>(row, reason) : remove_by<Seq>(row, reason);
+}
+
+void Pending::recycle(Row *row) noexcept { parts_.shared() ? recycle_by<Par>(row) : recycle_by<Seq>(row); }
 
 } // namespace mc::machine

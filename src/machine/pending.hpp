@@ -26,6 +26,7 @@
 #include "base/sync.hpp"
 #include "machine/asker.hpp"
 #include "machine/parts.hpp"
+#include "machine/policy.hpp"
 #include "machine/word_map.hpp"
 
 #include <mc/machine.h>
@@ -101,19 +102,45 @@ public:
         const PartGuard guard(part.lock, parts_.shared());
         return find_in(part, id);
     }
-    Row *find_active(uint64_t id) const noexcept {
-        const Part &part = part_of(id);
-        const PartGuard guard(part.lock, parts_.shared());
-        Row *row = find_in(part, id);
-        return row != nullptr && row->active ? row : nullptr;
-    }
+    Row *find_active(uint64_t id) const noexcept;
     // False: no active row has the id. site may be null.
     bool owner_of(uint64_t id, Owner *owner, uint64_t *site) const noexcept;
 
     // By who holds the requester's lock.
-    void activate(Row *row, uint64_t tick, int64_t now_ns) noexcept {
-        Part &part = part_of(row->id);
-        const PartGuard guard(part.lock, parts_.shared());
+    void activate(Row *row, uint64_t tick, int64_t now_ns) noexcept;
+    // Nobody finds it any more: by id, age or requester. It stays a row until it is recycled. Reason 0 is not counted.
+    void remove(Row *row, uint32_t reason) noexcept;
+    void recycle(Row *row) noexcept;
+
+    // As reserve(0, nullptr), stepped: most ids follow one in the same page, and a row is free.
+    __attribute__((always_inline)) Row *reserve_next() noexcept {
+        Part &part = parts_.at(0);
+        const uint64_t id = next_id_.load(sync::relaxed);
+        Row *row = part.free;
+        if (row == nullptr || minting_ != key_of(id) || part.near_key != minting_ || id == 0 ||
+            part.near->rows[id % page_ids] != nullptr) [[unlikely]]
+            return reserve(0, nullptr);
+        part.free = row->next;
+        --part.free_count;
+        row->reset();
+        row->id = id;
+        part.near->rows[id % page_ids] = row;
+        ++part.near->used;
+        next_id_.store(id + 1, sync::relaxed);
+        return row;
+    }
+
+    // find_active, activate, remove and recycle where they are often called, and it is known whether there are several parts: Sync is the runtime's.
+    template <class Sync> __attribute__((always_inline)) Row *find_active_by(uint64_t id) const noexcept {
+        const Part &part = part_by<Sync>(id);
+        const typename Sync::Guard guard(part.lock);
+        Row *row = find_in(part, id);
+        return row != nullptr && row->active ? row : nullptr;
+    }
+    template <class Sync>
+    __attribute__((always_inline)) void activate_by(Row *row, uint64_t tick, int64_t now_ns) noexcept {
+        Part &part = part_by<Sync>(row->id);
+        const typename Sync::Guard guard(part.lock);
         row->active = true;
         row->created = tick;
         row->created_ns = now_ns;
@@ -121,10 +148,9 @@ public:
         ++part.active;
         ++part.created;
     }
-    // Nobody finds it any more: by id, age or requester. It stays a row until it is recycled. Reason 0 is not counted.
-    void remove(Row *row, uint32_t reason) noexcept {
-        Part &part = part_of(row->id);
-        const PartGuard guard(part.lock, parts_.shared());
+    template <class Sync> __attribute__((always_inline)) void remove_by(Row *row, uint32_t reason) noexcept {
+        Part &part = part_by<Sync>(row->id);
+        const typename Sync::Guard guard(part.lock);
         if (row->active) [[likely]] {
             row->active = false;
             --part.active;
@@ -136,12 +162,12 @@ public:
         const uint64_t key = key_of(row->id);
         Page *page = page_of(part, key);
         page->rows[row->id % page_ids] = nullptr;
-        if (--page->used == 0) [[unlikely]]
+        if (--page->used == 0)
             leave_page(part, key, page);
     }
-    void recycle(Row *row) noexcept {
-        Part &part = part_of(row->id);
-        const PartGuard guard(part.lock, parts_.shared());
+    template <class Sync> __attribute__((always_inline)) void recycle_by(Row *row) noexcept {
+        Part &part = part_by<Sync>(row->id);
+        const typename Sync::Guard guard(part.lock);
         recycle_in(part, row);
     }
 
@@ -203,6 +229,9 @@ private:
     };
     static uint64_t key_of(uint64_t id) noexcept { return id / page_ids + 1; }
     Part &part_of(uint64_t id) const noexcept { return parts_.of(id / page_ids); }
+    template <class Sync> Part &part_by(uint64_t id) const noexcept {
+        return Sync::shared ? part_of(id) : parts_.at(0);
+    }
 
     template <class Get> uint64_t sum(Get get) const noexcept {
         uint64_t total = 0;
@@ -225,7 +254,11 @@ private:
     Row *reserve_in(Part &part, uint64_t id) noexcept;
     Row *mint(Block &block) noexcept;
     static Page *page_for(Part &part, uint64_t id) noexcept;
-    void leave_page(Part &part, uint64_t key, Page *page) const noexcept;
+    void leave_page(Part &part, uint64_t key, Page *page) const noexcept {
+        if (page->used == 0 && !page->minting && key != minting_) [[unlikely]]
+            drop_page(part, key, page);
+    }
+    static void drop_page(Part &part, uint64_t key, Page *page) noexcept;
     static Row *take_row(Part &part) noexcept;
     static void recycle_in(Part &part, Row *row) noexcept {
         if (part.free_count == most_free) [[unlikely]]

@@ -40,7 +40,7 @@ uint64_t Dispatch<Sync>::request(uint32_t dst, uint64_t kind, uint64_t payload0,
     if (!stage(Effect::request, dst, kind, payload0, payload1, 0))
         return 0;
     // Last: an id is used up by a request that is staged, and by no other.
-    Row *row = engine->pending_.reserve(0, Sync::shared ? &ids : nullptr);
+    Row *row = Sync::shared ? engine->pending_.reserve(0, &ids) : engine->pending_.reserve_next();
     if (row == nullptr) {
         if (is_box(payload0, payload1))
             (void)engine->boxes_.let_go(payload0); // not dropped
@@ -299,7 +299,7 @@ template <class Sync> inline void Engine<Sync>::conclude_effects(Outcome &outcom
                 host_->wake(row->waker);
         const uint32_t requester = row->requester;
         const uint64_t id = row->id, site = row->site;
-        pending_.recycle(row);
+        pending_.template recycle_by<Sync>(row);
         if (hooked(hooks.pending)) [[unlikely]]
             tell_completed(requester, id, site);
     }
