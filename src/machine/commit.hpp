@@ -409,7 +409,7 @@ inline void Engine<Sync>::deliver(Machine &machine, const Envelope &envelope, Ou
 // The envelope holds the box, the row does from now on.
 template <class Sync>
 inline void Engine<Sync>::deliver_request(Row *row, Machine &self, Machine &machine, uint64_t kind, uint64_t payload0,
-                                   uint64_t payload1, Outcome *outcome) noexcept {
+                                          uint64_t payload1, Outcome *outcome) noexcept {
     if (is_box(payload0, payload1))
         (void)boxes_.hold(payload0); // cannot fail: it is held
     row->dst = machine.id;
@@ -423,8 +423,8 @@ inline void Engine<Sync>::deliver_request(Row *row, Machine &self, Machine &mach
 }
 
 template <class Sync>
-inline void Engine<Sync>::deliver_reply(Dispatch &dispatch, Row *row, Machine *machine, uint64_t kind, uint64_t payload0,
-                                 uint64_t payload1, Outcome *outcome) noexcept {
+inline void Engine<Sync>::deliver_reply(Dispatch &dispatch, Row *row, Machine *machine, uint64_t kind,
+                                        uint64_t payload0, uint64_t payload1, Outcome *outcome) noexcept {
     if constexpr (Sync::shared)
         if (machine == nullptr)
             give_box_away(dispatch, *row, payload0, payload1);

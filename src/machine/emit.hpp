@@ -106,26 +106,38 @@ protected:
     EmitContext() noexcept = default;
     ~EmitContext() = default;
 
-    // Written where it stays, word by word, as it is read.
     __attribute__((always_inline)) bool stage(Effect effect, uint32_t dst, uint64_t kind, uint64_t payload0,
                                               uint64_t payload1, uint64_t key) noexcept {
         if (staged.full() || is_box(payload0, payload1)) [[unlikely]]
-            if (!prepare(payload0, payload1))
-                return false;
-        Staged &item = staged.add();
-        item.effect = effect;
-        item.dst = dst;
-        item.kind = kind;
-        item.payload0 = payload0;
-        item.payload1 = payload1;
-        item.key = key;
-        item.row = nullptr;
-        kinds_ |= bit_of(effect);
+            return prepare_and_write(effect, dst, kind, payload0, payload1, key);
+        write(effect, dst, kind, payload0, payload1, key);
         return true;
     }
 
 private:
     static constexpr uint32_t bit_of(Effect effect) noexcept { return 1u << static_cast<uint32_t>(effect); }
+
+    // Where it stays, and word by word: the commit reads it so soon that it would wait for what was copied as a whole.
+    __attribute__((always_inline)) void write(Effect effect, uint32_t dst, uint64_t kind, uint64_t payload0,
+                                              uint64_t payload1, uint64_t key) noexcept {
+        Staged &to = staged.add();
+        to.effect = effect;
+        to.dst = dst;
+        to.kind = kind;
+        to.payload0 = payload0;
+        to.payload1 = payload1;
+        to.key = key;
+        to.row = nullptr;
+        kinds_ |= bit_of(effect);
+    }
+    // By itself, so that other effects need save no registers for its call.
+    __attribute__((noinline)) bool prepare_and_write(Effect effect, uint32_t dst, uint64_t kind, uint64_t payload0,
+                                                     uint64_t payload1, uint64_t key) noexcept {
+        if (!prepare(payload0, payload1))
+            return false;
+        write(effect, dst, kind, payload0, payload1, key);
+        return true;
+    }
 
     // Room for an effect, and a hold on its box. False: no memory; the box is the caller's still.
     virtual bool prepare(uint64_t payload0, uint64_t payload1) noexcept = 0;

@@ -143,7 +143,8 @@ public:
 private:
     static constexpr uint32_t at_first = 4;
     static constexpr size_t line = 64;
-    static constexpr size_t block_align = 16; // of every allocator; more makes blocks lie at uneven distances, which caches foresee badly
+    static constexpr size_t block_align =
+        16; // of every allocator; more makes blocks lie at uneven distances, which caches foresee badly
 
     static constexpr uint64_t most_passed_over = 1023; // so that positions last for ever
 
@@ -177,9 +178,7 @@ private:
     }
 
     // Of those that wait, the one behind so many.
-    Envelope &cell(uint64_t behind) const noexcept {
-        return ring_->cells()[(ring_->taken + behind) & ring_->mask];
-    }
+    Envelope &cell(uint64_t behind) const noexcept { return ring_->cells()[(ring_->taken + behind) & ring_->mask]; }
     __attribute__((always_inline)) Envelope &next_cell() noexcept {
         MC_DEBUG_INVARIANT(length_ <= ring_->mask, length_);
         if (length_ == 0) {
@@ -217,7 +216,8 @@ private:
         if (block == nullptr)
             return false;
         const auto slack = static_cast<uint8_t>(-reinterpret_cast<uintptr_t>(block) & (line - 1));
-        auto *ring = new (static_cast<std::byte *>(block) + slack) Ring{0, static_cast<uint32_t>(room - 1), false, slack};
+        auto *ring =
+            new (static_cast<std::byte *>(block) + slack) Ring{0, static_cast<uint32_t>(room - 1), false, slack};
         if (ring_ != nullptr) {
             ring->taken = ring_->taken;
             ring->origins = ring_->origins;

@@ -254,7 +254,7 @@ private:
     Row *reserve_in(Part &part, uint64_t id) noexcept;
     Row *mint(Block &block) noexcept;
     static Page *page_for(Part &part, uint64_t id) noexcept;
-    void leave_page(Part &part, uint64_t key, Page *page) const noexcept {
+    __attribute__((always_inline)) void leave_page(Part &part, uint64_t key, Page *page) const noexcept {
         if (page->used == 0 && !page->minting && key != minting_) [[unlikely]]
             drop_page(part, key, page);
     }

@@ -61,12 +61,12 @@ Runtime look_further(uint64_t word) noexcept;
 
 // Most words are where they belong, while nothing changes: a call of the library begins with this.
 inline Runtime find_runtime(uint64_t word) noexcept {
-    const uint64_t before = runtimes::changes.load(sync::acquire);           // acquire: pairs with ~Change
-    const runtimes::Array *array = runtimes::current.load(sync::acquire);    // acquire: pairs with grow
+    const uint64_t before = runtimes::changes.load(sync::acquire);        // acquire: pairs with ~Change
+    const runtimes::Array *array = runtimes::current.load(sync::acquire); // acquire: pairs with grow
     if (array == nullptr || before % 2 != 0) [[unlikely]]
         return runtimes::look_further(word);
     const runtimes::Entry &entry = array->entries[runtimes::home(word) & array->mask];
-    const uint64_t seen = entry.word.load(sync::acquire);        // acquire, both: pair with put's releases; see Change
+    const uint64_t seen = entry.word.load(sync::acquire);      // acquire, both: pair with put's releases; see Change
     const Runtime runtime = entry.runtime.load(sync::acquire); // of no word: none
     if (seen == word && runtimes::changes.load(sync::relaxed) == before) [[likely]] // after those acquires
         return runtime;

@@ -249,9 +249,9 @@ inline void Engine<Sync>::conclude_commit(Dispatch &dispatch, Machine &machine, 
 
 // The machine may have been stopped or marked faulted meanwhile: then the effects are dropped.
 template <class Sync>
-__attribute__((noinline)) mc_machine_step_status_t
-Engine<Sync>::conclude_any(Dispatch &dispatch, Machine &self, mc_dispatch_result_t result, uint64_t code,
-                           const Txn &txn) noexcept {
+__attribute__((noinline)) mc_machine_step_status_t Engine<Sync>::conclude_any(Dispatch &dispatch, Machine &self,
+                                                                              mc_dispatch_result_t result,
+                                                                              uint64_t code, const Txn &txn) noexcept {
     if constexpr (Sync::shared)
         return conclude_shared(dispatch, self, result, code, txn);
     settle_state(dispatch);
@@ -315,9 +315,8 @@ template <class Sync> inline void Engine<Sync>::conclude_effects(Outcome &outcom
 
 template <class Sync>
 __attribute__((noinline)) void Engine<Sync>::tell_completed(uint32_t requester, uint64_t id, uint64_t site) noexcept {
-    (void)base::call_guarded("a hook of requests", [&] {
-        hooks.pending(hooks.context, requester, id, site, MC_PENDING_CLEANUP_COMPLETED);
-    });
+    (void)base::call_guarded("a hook of requests",
+                             [&] { hooks.pending(hooks.context, requester, id, site, MC_PENDING_CLEANUP_COMPLETED); });
 }
 
 // What publications did not reach.

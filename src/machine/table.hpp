@@ -57,8 +57,8 @@ struct alignas(128) Machine {
     void *context = nullptr;
     Mailbox mail;
 
-    uint64_t tag = 0;               // of the state, for a descriptor's rows
-    Machine *short_of_us = nullptr; // attached: those that wait for room here
+    uint64_t tag = 0;                // of the state, for a descriptor's rows
+    Machine *short_of_us = nullptr;  // attached: those that wait for room here
     base::List<Row, OfMachine> rows; // its pending requests, the oldest first
     base::List<Subscription, OfMachine> subscriptions;
     uint32_t incoming = 0; // of a commit, which counts all its effects on one machine together; 0 between commits
@@ -265,8 +265,8 @@ private:
     // Chunk k holds the ids from 64 * (2^k - 1) + 1 on: shifted by 63, those of k + 7 bits.
     static Place place_of(uint32_t id) noexcept {
         const uint64_t shifted = uint64_t{id} + (1u << first_bits) - 1;
-        const uint32_t bits = 63u - static_cast<uint32_t>(std::countl_zero(shifted));
-        return {bits - first_bits, static_cast<uint32_t>(shifted - (uint64_t{1} << bits))};
+        const auto bits = 63u ^ static_cast<uint32_t>(std::countl_zero(shifted)); // the highest
+        return {bits - first_bits, static_cast<uint32_t>(shifted ^ (uint64_t{1} << bits))};
     }
     static size_t chunk_words(uint32_t chunk) noexcept { return size_t{1} << (chunk + first_bits); }
     __attribute__((always_inline)) Word &at(uint32_t id) const noexcept {
@@ -292,8 +292,8 @@ private:
     sync::atomic<uint32_t> maybe_kept_{0};
     base::Spinlock places_lock_; // innermost
     Places places_;              // guarded by places_lock_
-    base::Spinlock kept_lock_; // innermost
-    Machine *kept_ = nullptr;  // guarded by kept_lock_
+    base::Spinlock kept_lock_;   // innermost
+    Machine *kept_ = nullptr;    // guarded by kept_lock_
 };
 
 // First in, first out; a machine is in it once. Stepped.
