@@ -5,7 +5,8 @@
 // handlers, hooks and drop functions of the same engine, but for step inside a handler, which is refused.
 //
 // Users are called with nothing locked and everything consistent, and may have changed anything when they return: after
-// such a call a machine is looked up anew by its id.
+// such a call a machine is looked up anew by its id. But for the one whose handler runs: that stays where it is until the handler has
+// returned, without an id when it has stopped.
 //
 // The definitions are templates over the policy (policy.hpp), in headers by subject: lifecycle.hpp (start, stop, faults,
 // states, the ends of requests), delivery.hpp (direct calls), commit.hpp (a transaction's effects), step.hpp, and asking.hpp,

@@ -7,9 +7,10 @@
 // The ring grows by doubling up to the bound: a bound of millions costs nothing until they come. `at_first` envelopes get their room
 // with the first, so the mailbox of a machine that is not behind allocates once. Nothing fails but reserve.
 //
-// Who finds it empty passes positions over, to begin at the ring's beginning (of a large one: at one of few places): a machine that gets its mail one by one uses the same cache lines for all of it.
-// What is no reply has no origin, and while nothing that waits has one, these words of the cells are neither written nor read. So a
-// machine that gets messages one by one uses one line, in which the ring's head is, too.
+// Who finds it empty passes positions over, to begin at the ring's beginning (of a large one: at one of few places): a machine that
+// gets its mail one by one uses the same cache lines for all of it. What is no reply has no origin, and while nothing that waits has
+// one, these words of the cells are neither written nor read: a machine that gets messages one by one uses one line, in which the
+// ring's head is, too.
 #pragma once
 
 #include "base/assert.hpp"
@@ -143,8 +144,8 @@ public:
 private:
     static constexpr uint32_t at_first = 4;
     static constexpr size_t line = 64;
-    static constexpr size_t block_align =
-        16; // of every allocator; more makes blocks lie at uneven distances, which caches foresee badly
+    // Every allocator's; more makes blocks lie at uneven distances, which a processor foresees badly (README.md).
+    static constexpr size_t block_align = 16;
 
     static constexpr uint64_t most_passed_over = 1023; // so that positions last for ever
 

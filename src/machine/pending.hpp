@@ -130,7 +130,8 @@ public:
         return row;
     }
 
-    // find_active, activate, remove and recycle where they are often called, and it is known whether there are several parts: Sync is the runtime's.
+    // find_active, activate, remove and recycle where they are often called, and it is known whether there are several parts: Sync is
+    // the runtime's.
     template <class Sync> __attribute__((always_inline)) Row *find_active_by(uint64_t id) const noexcept {
         const Part &part = part_by<Sync>(id);
         const typename Sync::Guard guard(part.lock);
