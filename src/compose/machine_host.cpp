@@ -821,10 +821,10 @@ void MachineHost::unused() noexcept {
     }
     for (uint32_t i = 0; i < count_; ++i)
         while (Machine *machine = shards_[i].take())
-            Engine::forget(machine);
+            engine_->forget(machine);
     for (PollList *list : {&polled_, &polled_alone_})
         while (Machine *machine = list->take())
-            Engine::forget(machine);
+            engine_->forget(machine);
     Engine::end(engine_);
     release_shards();
     host_slab().release(this);

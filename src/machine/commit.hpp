@@ -226,7 +226,7 @@ template <class Sync> inline bool Engine<Sync>::check_receiver(Dispatch &dispatc
     Machine *machine = table_.find(dst);
     if (machine == nullptr || !is_party(dispatch, dst, *machine) || !machine->takes_mail())
         return false;
-    const uint32_t incoming = machine->mail.incoming + 1;
+    const uint32_t incoming = machine->incoming + 1;
     if (!machine->mail.fits(incoming)) {
         dispatch.refusal = Refusal::full;
         dispatch.full = machine;
@@ -235,7 +235,7 @@ template <class Sync> inline bool Engine<Sync>::check_receiver(Dispatch &dispatc
     }
     if (!machine->mail.reserve(incoming))
         return false;
-    machine->mail.incoming = incoming;
+    machine->incoming = incoming;
     dispatch.receivers.push(machine);
     return true;
 }
@@ -331,7 +331,7 @@ template <class Sync> bool Engine<Sync>::check(Dispatch &dispatch, const Txn &tx
 template <class Sync> void Engine<Sync>::forget_check(Dispatch &dispatch, const Txn &txn) noexcept {
     for (Machine *machine : dispatch.receivers)
         if (machine != nullptr) {
-            machine->mail.incoming = 0;
+            machine->incoming = 0;
             machine->mail.give_back_unused();
         }
     auto unclaim = [&](uint64_t cap) {
@@ -400,45 +400,48 @@ template <class Sync> bool Engine<Sync>::allocate(Dispatch &dispatch, const Txn 
 // --- 5: apply ----------------------------------------------------------------------------------------------------------
 
 template <class Sync>
-uint64_t Engine<Sync>::deliver(Machine &machine, const Envelope &envelope, Outcome *outcome) noexcept {
-    machine.mail.incoming = 0;
-    const uint64_t position = machine.mail.push(envelope);
+inline void Engine<Sync>::deliver(Machine &machine, const Envelope &envelope, Outcome *outcome) noexcept {
+    machine.incoming = 0;
+    (void)machine.mail.push(envelope);
     wake(outcome->woken, machine);
-    return position;
 }
 
 // The envelope holds the box, the row does from now on.
 template <class Sync>
-void Engine<Sync>::deliver_request(Row *row, Machine &self, Machine &machine, uint64_t kind, uint64_t payload0,
-                                   uint64_t payload1, Outcome *outcome) noexcept {
-    Envelope envelope = plain_envelope(self.id, kind, payload0, payload1);
-    envelope.reply_cap_id = row->id;
+inline void Engine<Sync>::deliver_request(Row *row, Machine &self, Machine &machine, uint64_t kind, uint64_t payload0,
+                                          uint64_t payload1, Outcome *outcome) noexcept {
     if (is_box(payload0, payload1))
         (void)boxes_.hold(payload0); // cannot fail: it is held
     row->dst = machine.id;
     row->payload0 = payload0;
     row->payload1 = payload1;
-    row->position = deliver(machine, envelope, outcome);
+    machine.incoming = 0;
+    row->position = machine.mail.push_message(self.id, kind, row->id, payload0, payload1);
+    wake(outcome->woken, machine);
     link_request(row, self.id, &self);
     outcome->woken.requests = true;
 }
 
 template <class Sync>
-void Engine<Sync>::deliver_reply(Dispatch &dispatch, Row *row, Machine *machine, uint64_t kind, uint64_t payload0,
-                                 uint64_t payload1, Outcome *outcome) noexcept {
+inline void Engine<Sync>::deliver_reply(Dispatch &dispatch, Row *row, Machine *machine, uint64_t kind,
+                                        uint64_t payload0, uint64_t payload1, Outcome *outcome) noexcept {
     if constexpr (Sync::shared)
         if (machine == nullptr)
             give_box_away(dispatch, *row, payload0, payload1);
-    Envelope envelope = plain_envelope(dispatch.machine, kind, payload0, payload1);
-    envelope.pending_id = row->id;
-    envelope.origin_payload0 = row->payload0;
-    envelope.origin_payload1 = row->payload1;
-    envelope.origin_request_site_key = row->site;
-    if (machine != nullptr)
-        (void)deliver(*machine, envelope, outcome);
-    else
+    if (machine != nullptr) {
+        machine->incoming = 0;
+        machine->mail.push_reply(dispatch.machine, kind, row->id, payload0, payload1, row->payload0, row->payload1,
+                                 row->site);
+        wake(outcome->woken, *machine);
+    } else {
+        Envelope envelope = plain_envelope(dispatch.machine, kind, payload0, payload1);
+        envelope.pending_id = row->id;
+        envelope.origin_payload0 = row->payload0;
+        envelope.origin_payload1 = row->payload1;
+        envelope.origin_request_site_key = row->site;
         give_answer(*row, envelope);
-    pending_.remove(row, MC_PENDING_CLEANUP_COMPLETED);
+    }
+    pending_.template remove_by<Sync>(row, MC_PENDING_CLEANUP_COMPLETED);
     row->next = nullptr;
     *outcome->completed_end = row;
     outcome->completed_end = &row->next;
@@ -458,7 +461,7 @@ void Engine<Sync>::deliver_publication(Dispatch &dispatch, uint32_t staged, Outc
         mc_dead_letter_reason_t why = refusal(to->machine, &machine);
         if (machine != nullptr) {
             if (machine->mail.fits(1) && machine->mail.reserve(1)) {
-                (void)deliver(*machine, envelope, outcome);
+                deliver(*machine, envelope, outcome);
                 continue;
             }
             why = MC_DEAD_LETTER_MAILBOX_FULL;
@@ -490,9 +493,9 @@ void Engine<Sync>::apply(Dispatch &dispatch, Machine &self, const Txn &txn, Outc
     };
 
     for (const mc_machine_outbox_effect_t &effect : effects::outbox(txn))
-        (void)deliver(**receiver++, effect.env, outcome);
+        deliver(**receiver++, effect.env, outcome);
     each_staged(Effect::send, [&](const Staged &effect, Machine *to) {
-        (void)deliver(*to, plain_envelope(self.id, effect.kind, effect.payload0, effect.payload1), outcome);
+        deliver(*to, plain_envelope(self.id, effect.kind, effect.payload0, effect.payload1), outcome);
     });
 
     uint32_t next_row = 0;
@@ -575,14 +578,17 @@ bool Engine<Sync>::carry_out(Dispatch &dispatch, Machine &self, const Txn &txn, 
 // Most transactions are a state, and one send, request or reply that was emitted, or none: then they concern two at most, who are
 // looked up once, and locked and checked without a list of them.
 
-template <class Sync> bool Engine<Sync>::is_one_effect(Dispatch &dispatch, const Txn &txn) noexcept {
+template <class Sync> inline bool Engine<Sync>::is_one_effect(Dispatch &dispatch, const Txn &txn) noexcept {
     return effects::none(txn) && dispatch.staged.size() <= 1 && !dispatch.has(Effect::publish);
 }
 
 // 2 to 6, of a transaction that is_one_effect. False: nothing has happened, and the general way finds out why, if it does
 // not carry it out.
 template <class Sync>
-bool Engine<Sync>::commit_one(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept {
+inline bool Engine<Sync>::commit_one(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept {
+    if constexpr (!Sync::shared)
+        if (!self.runs() || dispatch.abandoned_layout != 0) [[unlikely]] // it may have stopped
+            return false;
     Staged *const effect = dispatch.staged.size() == 0 ? nullptr : dispatch.staged.begin();
     const bool replies = effect != nullptr && effect->effect == Effect::reply;
     uint32_t dst = effect == nullptr ? 0 : effect->dst;
@@ -594,7 +600,7 @@ bool Engine<Sync>::commit_one(Dispatch &dispatch, Machine &self, const Txn &txn,
                 return false;
             dst = owner.requester;
         } else {
-            row = pending_.find_active(effect->key);
+            row = pending_.template find_active_by<Sync>(effect->key);
             if (row == nullptr)
                 return false;
             dst = row->requester;
@@ -614,7 +620,7 @@ bool Engine<Sync>::commit_one(Dispatch &dispatch, Machine &self, const Txn &txn,
                 deliver_request(std::exchange(effect->row, nullptr), self, *to, effect->kind, effect->payload0,
                                 effect->payload1, outcome);
             } else {
-                to->mail.push_plain(self.id, effect->kind, effect->payload0, effect->payload1);
+                (void)to->mail.push_message(self.id, effect->kind, 0, effect->payload0, effect->payload1);
                 wake(outcome->woken, *to);
             }
         }
@@ -631,7 +637,7 @@ bool Engine<Sync>::commit_one(Dispatch &dispatch, Machine &self, const Txn &txn,
             return false;
         bool good = self.runs();
         if (good && replies) {
-            row = pending_.find_active(effect->key);
+            row = pending_.template find_active_by<Sync>(effect->key);
             good = row != nullptr && row->asker == nullptr && row->requester == dst;
         }
         if (good) {
@@ -660,13 +666,6 @@ bool Engine<Sync>::commit_one(Dispatch &dispatch, Machine &self, const Txn &txn,
 
 // 2 to 6. False: refused, and nothing has changed. Attached: dispatch.refusal says why; when it is full, and is to wait, it waits;
 // what is carried out, or waits, has ended its dispatch.
-template <class Sync>
-inline bool Engine<Sync>::commit(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept {
-    if (is_one_effect(dispatch, txn) && commit_one(dispatch, self, txn, outcome)) [[likely]]
-        return true;
-    return commit_any(dispatch, self, txn, outcome);
-}
-
 template <class Sync>
 bool Engine<Sync>::commit_any(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept {
     if (!effects::whole(txn)) {

@@ -151,14 +151,14 @@ template <class Sync> inline void Engine<Sync>::wake(Woken &woken, Machine &mach
         machine.queued = true;
         (machine.is_polled() ? woken.polled : woken).push(machine);
     } else if (!machine.is_polled()) [[likely]] {
-        ready_.push(table_, machine);
+        ready_.push(machine);
     }
 }
 
 // machine: the requester's, or null. Attached: with its lock, or that of orphans.
-template <class Sync> void Engine<Sync>::link_request(Row *row, uint32_t requester, Machine *machine) noexcept {
+template <class Sync> inline void Engine<Sync>::link_request(Row *row, uint32_t requester, Machine *machine) noexcept {
     row->requester = requester;
-    pending_.activate(row, now_tick(), now_ns());
+    pending_.template activate_by<Sync>(row, now_tick(), now_ns());
     if (machine != nullptr) {
         if (machine->takes_mail()) // one that is down would never end it
             machine->rows.push_back(row);

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "base/alloc.hpp"
+#include "machine/boxes.hpp"
 #include "machine/descriptor.hpp"
 #include "machine/pending.hpp"
 
@@ -17,19 +18,6 @@
 #include <cstring>
 
 namespace mc::machine {
-
-// As the functions __mc_machine_emit_X; dst fits a machine's id.
-class EmitContext {
-public:
-    virtual bool send(uint32_t dst, uint64_t kind, uint64_t payload0, uint64_t payload1) noexcept = 0;
-    virtual uint64_t request(uint32_t dst, uint64_t kind, uint64_t payload0, uint64_t payload1,
-                             uint64_t site) noexcept = 0;
-    virtual bool reply(uint64_t cap, uint64_t kind, uint64_t payload0, uint64_t payload1) noexcept = 0;
-    virtual bool publish(uint64_t kind, uint64_t routing, uint64_t payload0, uint64_t payload1) noexcept = 0;
-
-protected:
-    ~EmitContext() = default;
-};
 
 // A vector of plain things whose first few lie inside it, and which never shrinks.
 template <class T, uint32_t inside> class Staging {
@@ -42,6 +30,7 @@ public:
             base::deallocate_array(items_, room_);
     }
     uint32_t size() const noexcept { return size_; }
+    bool full() const noexcept { return size_ == room_; }
     T &operator[](uint32_t i) noexcept { return items_[i]; }
     T *begin() noexcept { return items_; }
     T *end() noexcept { return items_ + size_; }
@@ -49,6 +38,7 @@ public:
     void pop() noexcept { --size_; }
     [[nodiscard]] bool reserve(uint64_t more) noexcept { return size_ + more <= room_ || grow(size_ + more); }
     void push(const T &item) noexcept { items_[size_++] = item; } // there is room
+    T &add() noexcept { return items_[size_++]; }                 // likewise; it is the caller's to fill in
 
 private:
     bool grow(uint64_t needed) noexcept {
@@ -64,10 +54,10 @@ private:
         return true;
     }
 
-    T first_[inside];
     T *items_ = first_;
     uint32_t size_ = 0;
     uint32_t room_ = inside;
+    T first_[inside]; // behind what is looked at first
 };
 
 enum class Effect : uint32_t { send, request, reply, publish };
@@ -80,6 +70,79 @@ struct Staged {
     uint64_t payload1;
     uint64_t key; // reply: capability; publish: routing
     Row *row;     // request; reply, while it commits
+};
+
+// What a task's handler emits to, as the functions __mc_machine_emit_X; dst fits a machine's id. Most effects name no box, and have
+// room: these are only written down, without a call.
+class EmitContext {
+public:
+    EmitContext(const EmitContext &) = delete;
+    EmitContext &operator=(const EmitContext &) = delete;
+
+    bool send(uint32_t dst, uint64_t kind, uint64_t payload0, uint64_t payload1) noexcept {
+        return stage(Effect::send, dst, kind, payload0, payload1, 0);
+    }
+    virtual uint64_t request(uint32_t dst, uint64_t kind, uint64_t payload0, uint64_t payload1,
+                             uint64_t site) noexcept = 0;
+    bool reply(uint64_t cap, uint64_t kind, uint64_t payload0, uint64_t payload1) noexcept {
+        return stage(Effect::reply, 0, kind, payload0, payload1, cap);
+    }
+    bool publish(uint64_t kind, uint64_t routing, uint64_t payload0, uint64_t payload1) noexcept {
+        if ((payload1 & MC_PAYLOAD_LAYOUT_OWNED_MASK) != 0) // a box has one receiver
+            return false;
+        return stage(Effect::publish, 0, kind, payload0, payload1, routing);
+    }
+
+    // False: no effect of that kind is staged. Also true of one that was staged and taken back.
+    bool has(Effect effect) const noexcept { return (kinds_ & bit_of(effect)) != 0; }
+    void forget_staged() noexcept {
+        staged.clear();
+        kinds_ = 0;
+    }
+
+    Staging<Staged, 8> staged;
+
+protected:
+    EmitContext() noexcept = default;
+    ~EmitContext() = default;
+
+    __attribute__((always_inline)) bool stage(Effect effect, uint32_t dst, uint64_t kind, uint64_t payload0,
+                                              uint64_t payload1, uint64_t key) noexcept {
+        if (staged.full() || is_box(payload0, payload1)) [[unlikely]]
+            return prepare_and_write(effect, dst, kind, payload0, payload1, key);
+        write(effect, dst, kind, payload0, payload1, key);
+        return true;
+    }
+
+private:
+    static constexpr uint32_t bit_of(Effect effect) noexcept { return 1u << static_cast<uint32_t>(effect); }
+
+    // Where it stays, and word by word: the commit reads it so soon that it would wait for what was copied as a whole.
+    __attribute__((always_inline)) void write(Effect effect, uint32_t dst, uint64_t kind, uint64_t payload0,
+                                              uint64_t payload1, uint64_t key) noexcept {
+        Staged &to = staged.add();
+        to.effect = effect;
+        to.dst = dst;
+        to.kind = kind;
+        to.payload0 = payload0;
+        to.payload1 = payload1;
+        to.key = key;
+        to.row = nullptr;
+        kinds_ |= bit_of(effect);
+    }
+    // By itself, so that other effects need save no registers for its call.
+    __attribute__((noinline)) bool prepare_and_write(Effect effect, uint32_t dst, uint64_t kind, uint64_t payload0,
+                                                     uint64_t payload1, uint64_t key) noexcept {
+        if (!prepare(payload0, payload1))
+            return false;
+        write(effect, dst, kind, payload0, payload1, key);
+        return true;
+    }
+
+    // Room for an effect, and a hold on its box. False: no memory; the box is the caller's still.
+    virtual bool prepare(uint64_t payload0, uint64_t payload1) noexcept = 0;
+
+    uint32_t kinds_ = 0; // a bit for each kind that was staged
 };
 
 // A payload that the handler has filled in, and that is a box.
@@ -120,22 +183,8 @@ template <class Sync> class Dispatch final : public EmitContext, public InHand {
 public:
     explicit Dispatch(Engine<Sync> *owner) noexcept : engine(owner) {}
 
-    bool send(uint32_t dst, uint64_t kind, uint64_t payload0, uint64_t payload1) noexcept override {
-        return stage({Effect::send, dst, kind, payload0, payload1, 0, nullptr});
-    }
     uint64_t request(uint32_t dst, uint64_t kind, uint64_t payload0, uint64_t payload1,
                      uint64_t site) noexcept override;
-    bool reply(uint64_t cap, uint64_t kind, uint64_t payload0, uint64_t payload1) noexcept override {
-        return stage({Effect::reply, 0, kind, payload0, payload1, cap, nullptr});
-    }
-    bool publish(uint64_t kind, uint64_t routing, uint64_t payload0, uint64_t payload1) noexcept override {
-        if ((payload1 & MC_PAYLOAD_LAYOUT_OWNED_MASK) != 0) // a box has one receiver
-            return false;
-        return stage({Effect::publish, 0, kind, payload0, payload1, routing, nullptr});
-    }
-
-    bool has(Effect effect) const noexcept { return counts[static_cast<uint32_t>(effect)] != 0; }
-    uint32_t count(Effect effect) const noexcept { return counts[static_cast<uint32_t>(effect)]; }
 
     Engine<Sync> *engine;
     Dispatch *next = nullptr; // of those that the engine keeps
@@ -146,8 +195,6 @@ public:
     uint64_t next_tag = 0; // the thunk's
     const Descriptor *descriptor = nullptr;
     mc_machine_envelope_t envelope;
-    Staging<Staged, 8> staged;
-    uint32_t counts[4] = {};
     Staging<Filled, 4> filled;
     Staging<Row *, 4> rows; // reserved for the handler's own requests, in their order
     Staging<Missed, 4> missed;
@@ -166,7 +213,7 @@ public:
     mc_machine_envelope_t consumed = {}; // what has left the mailbox with the commit, where it stays there until then
 
 private:
-    bool stage(const Staged &effect) noexcept;
+    bool prepare(uint64_t payload0, uint64_t payload1) noexcept override;
 };
 
 } // namespace mc::machine

@@ -5,7 +5,8 @@
 // handlers, hooks and drop functions of the same engine, but for step inside a handler, which is refused.
 //
 // Users are called with nothing locked and everything consistent, and may have changed anything when they return: after
-// such a call a machine is looked up anew by its id.
+// such a call a machine is looked up anew by its id. But for the one whose handler runs: that stays where it is until the handler has
+// returned, without an id when it has stopped.
 //
 // The definitions are templates over the policy (policy.hpp), in headers by subject: lifecycle.hpp (start, stop, faults,
 // states, the ends of requests), delivery.hpp (direct calls), commit.hpp (a transaction's effects), step.hpp, and asking.hpp,
@@ -21,6 +22,8 @@
 #include "machine/table.hpp"
 
 #include <mc/machine.h>
+
+#include <type_traits>
 
 namespace mc::machine {
 
@@ -83,10 +86,10 @@ public:
     // An engine of the other kind that has all that `other` had, which is empty then, and ended by the caller. Nobody else is
     // about, and no handler runs; nothing is ready in one that is stepped. Null without memory: nothing has changed.
     template <class Other> static Engine *take_over(Engine<Other> &other, Host *host) noexcept;
-    // Attached, about to end: a machine that is in a list still, and may have stopped.
-    static void forget(Machine *machine) noexcept {
+    // A machine that was in a list; it may have stopped. Attached, that is of a runtime that is about to end.
+    void forget(Machine *machine) noexcept {
         if (machine->id == 0)
-            base::destroy(machine);
+            table_.destroy(machine);
     }
 
     // --- machines; false, or 0: unknown, or not in a state for it
@@ -239,8 +242,10 @@ private:
 
     // Machines that an operation has made ready. Stepped, they are in the queue at once; attached, with tell, when nothing is
     // locked any more.
-    struct Woken : ReadyChain {
-        ReadyChain polled;
+    struct Nothing {};
+    using Chain = std::conditional_t<Sync::shared, ReadyChain, Nothing>;
+    struct Woken : Chain {
+        [[no_unique_address]] Chain polled;
         bool requests = false; // requests were made
     };
     void tell(Woken &woken) noexcept {
@@ -284,10 +289,9 @@ private:
     uint64_t retire_state(const Machine &machine, uint64_t state, uint64_t layout) const noexcept;
     template <class Bind> bool bind(uint32_t id, Bind set) noexcept;
     uint64_t now_tick() const noexcept { return tick_.load(sync::relaxed); }
-    int64_t now_ns() const noexcept;
+    __attribute__((always_inline)) inline int64_t now_ns() const noexcept;
 
     // delivery.hpp
-    struct Nothing {};
     class Pair;
     bool hold(const Envelope &envelope) noexcept;
     void drop(uint64_t word0, uint64_t word1) noexcept;
@@ -299,7 +303,7 @@ private:
     void undeliverable(uint32_t dst, mc_dead_letter_reason_t reason, const Envelope &given) noexcept;
     __attribute__((always_inline)) inline mc_dead_letter_reason_t refusal(uint32_t dst, Machine **found) const noexcept;
     mc_dead_letter_reason_t why_refused(uint32_t dst, const Machine *machine) const noexcept;
-    void link_request(Row *row, uint32_t requester, Machine *machine) noexcept;
+    __attribute__((always_inline)) inline void link_request(Row *row, uint32_t requester, Machine *machine) noexcept;
     __attribute__((always_inline)) inline void wake(Woken &woken, Machine &machine) noexcept;
     Row *reserve_row() noexcept;
     __attribute__((always_inline)) inline Row *prepare_request(Machine &machine, const Envelope &given,
@@ -321,11 +325,10 @@ private:
     // commit.hpp
     struct Outcome;
     bool hold_effects(Dispatch &dispatch, const Txn &txn) noexcept;
-    __attribute__((always_inline)) inline bool commit(Dispatch &dispatch, Machine &self, const Txn &txn,
-                                                      Outcome *outcome) noexcept;
+    __attribute__((always_inline)) static inline bool is_one_effect(Dispatch &dispatch, const Txn &txn) noexcept;
+    __attribute__((always_inline)) inline bool commit_one(Dispatch &dispatch, Machine &self, const Txn &txn,
+                                                          Outcome *outcome) noexcept;
     bool commit_any(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept;
-    static bool is_one_effect(Dispatch &dispatch, const Txn &txn) noexcept;
-    bool commit_one(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept;
     bool carry_out(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept;
     bool gather(Parties &parties, Dispatch &dispatch, Machine &self, const Txn &txn,
                 Subscriptions::Set *topics) noexcept;
@@ -340,12 +343,16 @@ private:
     void forget_check(Dispatch &dispatch, const Txn &txn) noexcept;
     bool allocate(Dispatch &dispatch, const Txn &txn) noexcept;
     void apply(Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept;
-    void apply_state(const Dispatch &dispatch, Machine &self, const Txn &txn, Outcome *outcome) noexcept;
-    uint64_t deliver(Machine &machine, const Envelope &envelope, Outcome *outcome) noexcept;
-    void deliver_request(Row *row, Machine &self, Machine &machine, uint64_t kind, uint64_t payload0, uint64_t payload1,
-                         Outcome *outcome) noexcept;
-    void deliver_reply(Dispatch &dispatch, Row *row, Machine *machine, uint64_t kind, uint64_t payload0,
-                       uint64_t payload1, Outcome *outcome) noexcept;
+    __attribute__((always_inline)) inline void apply_state(const Dispatch &dispatch, Machine &self, const Txn &txn,
+                                                           Outcome *outcome) noexcept;
+    __attribute__((always_inline)) inline void deliver(Machine &machine, const Envelope &envelope,
+                                                       Outcome *outcome) noexcept;
+    __attribute__((always_inline)) inline void deliver_request(Row *row, Machine &self, Machine &machine, uint64_t kind,
+                                                               uint64_t payload0, uint64_t payload1,
+                                                               Outcome *outcome) noexcept;
+    __attribute__((always_inline)) inline void deliver_reply(Dispatch &dispatch, Row *row, Machine *machine,
+                                                             uint64_t kind, uint64_t payload0, uint64_t payload1,
+                                                             Outcome *outcome) noexcept;
     void deliver_publication(Dispatch &dispatch, uint32_t staged, Outcome *outcome) noexcept;
     void roll_back_rows(Dispatch &dispatch) noexcept;
     void drop_effects(Dispatch &dispatch) noexcept;
@@ -354,10 +361,11 @@ private:
     // step.hpp
     struct Handler;
     bool skip_stale() noexcept;
-    Machine *next_ready() noexcept;
+    __attribute__((always_inline)) inline Machine *next_ready() noexcept;
     Dispatch *take_dispatch() noexcept;
-    static void clear(Dispatch &dispatch) noexcept;
-    void give_back(Dispatch *dispatch) noexcept;
+    __attribute__((always_inline)) static inline void clear(Dispatch &dispatch) noexcept;
+    __attribute__((always_inline)) static inline void zero(Txn *txn) noexcept;
+    __attribute__((always_inline)) inline void give_back(Dispatch *dispatch) noexcept;
     __attribute__((always_inline)) inline Handler resolve(const Machine &machine,
                                                           const Envelope &envelope) const noexcept;
     __attribute__((always_inline)) inline Handler begin(Dispatch &dispatch, Machine &machine) noexcept;
@@ -366,14 +374,20 @@ private:
     __attribute__((always_inline)) inline void after_dispatch(Dispatch &dispatch) noexcept;
     __attribute__((always_inline)) inline mc_dispatch_result_t call(Dispatch &dispatch, const Handler &handler,
                                                                     Txn *txn, uint64_t *code, void **slot) noexcept;
-    mc_machine_step_status_t conclude(Dispatch &dispatch, mc_dispatch_result_t result, uint64_t code,
-                                      const Txn &txn) noexcept;
-    mc_machine_step_status_t conclude(Dispatch &dispatch, Machine &machine, mc_dispatch_result_t result, uint64_t code,
-                                      const Txn &txn) noexcept;
-    bool calls_later(const Dispatch &dispatch) const noexcept;
+    __attribute__((always_inline)) inline mc_machine_step_status_t
+    conclude(Dispatch &dispatch, Machine &machine, mc_dispatch_result_t result, uint64_t code, const Txn &txn) noexcept;
+    mc_machine_step_status_t conclude_any(Dispatch &dispatch, Machine &self, mc_dispatch_result_t result, uint64_t code,
+                                          const Txn &txn) noexcept;
+    mc_machine_step_status_t conclude_shared(Dispatch &dispatch, Machine &machine, mc_dispatch_result_t result,
+                                             uint64_t code, const Txn &txn) noexcept;
+    __attribute__((always_inline)) inline void conclude_commit(Dispatch &dispatch, Machine &machine,
+                                                               Outcome &outcome) noexcept;
+    __attribute__((always_inline)) inline bool calls_later(const Dispatch &dispatch) const noexcept;
     static void leave_handler(Machine &machine) noexcept;
     void end_dispatch(Dispatch &dispatch, Machine &machine) noexcept;
-    void conclude_effects(Outcome &outcome, Dispatch &dispatch) noexcept;
+    __attribute__((always_inline)) inline void conclude_effects(Outcome &outcome, Dispatch &dispatch) noexcept;
+    void tell_completed(uint32_t requester, uint64_t id, uint64_t site) noexcept;
+    void miss(Dispatch &dispatch) noexcept;
     void drop_next_state(const Dispatch &dispatch, const Txn &txn, uint64_t current) noexcept;
     __attribute__((always_inline)) inline void settle_state(Dispatch &dispatch) noexcept;
     static void settle_state(Dispatch &dispatch, const Machine &machine) noexcept;

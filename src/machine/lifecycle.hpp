@@ -22,6 +22,8 @@ template <class Sync> void Engine<Sync>::end(Engine *engine) noexcept {
 // What is left is dropped in the order of machines' ids: mail, state; then what requests hold.
 template <class Sync> Engine<Sync>::~Engine() {
     users_ = 1; // drop functions may use machines of ours by words that are stale; they find nothing
+    while (!ready_.empty())
+        forget(ready_.pop());
     if constexpr (Sync::shared)
         forget_short();
     for (uint64_t id = 1; id <= table_.last(); ++id) {
@@ -42,7 +44,7 @@ template <class Sync> Engine<Sync>::~Engine() {
         }
         while (Subscription *subscription = machine->subscriptions.front())
             subscriptions_.table(subscription->topic->kind, subscription->topic->routing).remove(subscription);
-        machine->queued = false;
+        machine->queued = machine->dispatching = false;
         table_.remove(machine);
     }
     pending_.for_each([&](Row *row) { // requesters that had stopped, or never were
@@ -86,7 +88,6 @@ Engine<Sync> *Engine<Sync>::take_over(Engine<Other> &other, Host *host) noexcept
         for (uint64_t id = 1; id <= engine->table_.last(); ++id)
             if (Machine *machine = engine->table_.find(static_cast<uint32_t>(id)); machine != nullptr) {
                 Woken woken;
-                machine->next_ready = 0;
                 engine->wake(woken, *machine);
             }
     }
@@ -131,7 +132,7 @@ template <class Sync> uint32_t Engine<Sync>::spawn(uint32_t mailbox_bound) noexc
         if constexpr (Sync::shared)
             table_.keep(machine);
         else
-            base::destroy(machine);
+            table_.destroy(machine);
     }
     return id;
 }
@@ -195,6 +196,7 @@ template <class Sync> void Engine<Sync>::stop_machine(Machine &machine) noexcept
     if (layout != 0)
         drop_box(state, layout);
     stops_.store(stops() + 1, sync::relaxed);
+    machine.mail.release();
     table_.remove(&machine);
 }
 
@@ -360,7 +362,7 @@ template <class Sync> void Engine<Sync>::end_removed(Row *row, mc_pending_cleanu
 // --- timeouts ------------------------------------------------------------------------------------------------------------
 
 // When a request is made. Where none times out for now it need not be exact.
-template <class Sync> int64_t Engine<Sync>::now_ns() const noexcept {
+template <class Sync> inline int64_t Engine<Sync>::now_ns() const noexcept {
     if constexpr (Sync::shared)
         return timeout_ns.load(sync::relaxed) == 0 ? host_->about_now_ns() : host_->now_ns();
     return 0;
@@ -378,11 +380,8 @@ template <class Sync> int64_t Engine<Sync>::next_timeout_ns() const noexcept {
     return next_ns;
 }
 
-// After a step. Attached: of one part, whose turn it is; a request may end some steps late.
+// After a step, where requests time out by steps. Attached: of one part, whose turn it is; a request may end some steps late.
 template <class Sync> void Engine<Sync>::expire_rows([[maybe_unused]] uint32_t *part) noexcept {
-    const uint64_t steps = timeout_steps.load(sync::relaxed);
-    if (steps == 0) [[likely]]
-        return;
     if constexpr (Sync::shared) {
         int64_t next_ns = INT64_MAX;
         *part = (*part + 1) % pending_.parts();

@@ -220,6 +220,37 @@ Test(MachineLife, stopped_by_its_own_handler) {
     }
 }
 
+// Goal: a machine that is spawned by the handler of one that has stopped itself there has nothing of that one's: no state, no effects,
+// no turn.
+Test(MachineLife, spawned_where_another_has_stopped) {
+    World world;
+    const uint32_t to = world.sink();
+    uint32_t next = 0;
+    int turns = 0;
+    const uint32_t id = world.machine([&](Call call) {
+        cr_assert(world.stop(call.id));
+        next = world.machine([&](Call) {
+            ++turns;
+            return MC_DISPATCH_OK;
+        });
+        cr_assert_eq(__mc_machine_emit_send(to, 1, 0, 0), 1);
+        call.txn.has_next_state = 1;
+        call.txn.next_state = 77;
+        return MC_DISPATCH_OK;
+    });
+    cr_assert_eq(world.send(id, 1), 0);
+    cr_assert_eq(world.send(id, 2), 0);
+    cr_assert_eq(world.step(), MC_STEP_DID_WORK);
+    cr_assert_eq(world.lifecycle(id), MC_MACHINE_STOPPED);
+    cr_assert_eq(world.lifecycle(next), MC_MACHINE_RUNNING);
+    cr_assert_eq(world.state(next), 0);
+    cr_assert_eq(world.mail(to), 0);
+    cr_assert_eq(world.ready(), 0);
+    cr_assert_eq(world.send(next, 1), 0);
+    cr_assert_eq(world.run(), 1);
+    cr_assert_eq(turns, 1);
+}
+
 // Goal: one that is marked faulted in its own handler stays so, and its effects are dropped.
 Test(MachineLife, marked_faulted_in_its_own_handler) {
     World world;

@@ -106,6 +106,67 @@ Test(MachineMail, stale_entries) {
     cr_assert_eq(world.step(), MC_STEP_IDLE);
 }
 
+// Goal: likewise when another machine is spawned meanwhile.
+Test(MachineMail, spawned_behind_a_stale_entry) {
+    World world;
+    std::vector<uint32_t> turns;
+    const auto note = [&](Call call) {
+        turns.push_back(call.id);
+        return MC_DISPATCH_OK;
+    };
+    const uint32_t a = world.machine(note), b = world.machine(note), c = world.machine(note);
+    for (const uint32_t id : {a, b, c})
+        cr_assert_eq(world.send(id, 1), 0);
+    cr_assert(world.stop(b));
+    const uint32_t d = world.machine(note);
+    cr_assert_eq(world.send(d, 1), 0);
+    cr_assert_eq(world.ready(), 4);
+    cr_assert_eq(world.run(), 3);
+    const std::vector<uint32_t> expected = {a, c, d};
+    cr_assert(turns == expected);
+}
+
+// Goal: an envelope has its own origin, or none, whatever waits beside it, and whatever was in the mailbox before.
+Test(MachineMail, origins_are_their_envelopes) {
+    World world;
+    mc::base::Prng random(7);
+    std::vector<Envelope> expected;
+    uint64_t got = 0;
+    const uint32_t id = world.machine(
+        [&](Call call) {
+            cr_assert_eq(std::memcmp(&call.env, &expected[got], sizeof call.env), 0, "envelope %d",
+                         static_cast<int>(got));
+            if (call.env.kind % 3 == 0) // one more, which the commit writes
+                cr_assert_eq(__mc_machine_emit_send(call.id, 1, got, 0), 1);
+            ++got;
+            return MC_DISPATCH_OK;
+        },
+        1000);
+    auto step = [&] {
+        const bool sends = expected[got].kind % 3 == 0;
+        const uint64_t payload = got;
+        cr_assert_eq(world.step(), MC_STEP_DID_WORK);
+        if (sends)
+            expected.push_back({1, id, 0, 0, payload, 0, 0, 0, 0});
+    };
+    for (uint64_t round = 0; round < 2000; ++round) {
+        for (uint64_t i = random.below(round % 50 == 0 ? 40 : 5); i != 0; --i) {
+            Envelope env = {random.below(9), i, 0, 0, round, 0, 0, 0, 0};
+            if (random.below(4) == 0)
+                env.origin_payload0 = round + 1;
+            if (random.below(8) == 0)
+                env.origin_request_site_key = round + 2;
+            expected.push_back(env);
+            cr_assert_eq(world.send(id, env), 0);
+        }
+        for (uint64_t i = random.below(8); i != 0 && got != expected.size(); --i)
+            step();
+    }
+    while (got != expected.size())
+        step();
+    cr_assert_eq(world.step(), MC_STEP_IDLE);
+}
+
 // Goal: a mailbox is one block from its first envelope until the stop, however many come.
 Test(MachineMail, storage_is_one_block) {
     World world;

@@ -241,6 +241,31 @@ Test(MachineMemory, what_machines_cost) {
     cr_assert_leq(memory.blocks - blocks, 20); // the table's chunks, whose words they are
 }
 
+// Goal: who is spawned lies where others have stopped; and what stops while it is ready is given back when its turn has come.
+Test(MachineMemory, places_are_used_again) {
+    memory.install();
+    World world;
+    cr_assert_eq(world.step(), MC_STEP_IDLE); // what a thread and a step need
+    const uint64_t before = memory.blocks;
+    for (uint32_t i = 0; i < 1000; ++i)
+        (void)world.sink(1);
+    const uint64_t blocks = memory.blocks;
+    for (int round = 0; round < 3; ++round) { // 900 more ids, for which the table has words
+        for (uint32_t i = 0; i < 300; ++i)
+            cr_assert(world.stop(static_cast<uint32_t>(1 + 3 * i + round)));
+        for (uint32_t i = 0; i < 300; ++i)
+            cr_assert_neq(world.spawn(1), 0);
+        cr_assert_eq(memory.blocks, blocks);
+    }
+    for (uint32_t id = 901; id <= 1000; ++id)
+        cr_assert_eq(world.send(id, 1), 0);
+    for (uint32_t id = 901; id <= 1900; ++id)
+        cr_assert(world.stop(id));
+    cr_assert_eq(world.ready(), 100);
+    cr_assert_eq(world.run(), 0);
+    cr_assert_leq(memory.blocks - before, 6); // the table's chunks, and a block of machines
+}
+
 // Goal: in the steady state a step allocates nothing: a send, a request and its reply, a state.
 Test(MachineMemory, steps_do_not_allocate) {
     memory.install();

@@ -46,6 +46,7 @@ void Pending::take_from(Pending &from) noexcept {
                 parts_.of(key - 1).pages.insert(key, word);
         });
         part.pages.clear();
+        part.near_key = 0;
     }
     for (;;) {
         Part *oldest = nullptr;
@@ -79,27 +80,21 @@ Row *Pending::take_row(Part &part) noexcept {
         return base::create<Row>();
     part.free = row->next;
     --part.free_count;
-    *row = Row();
+    row->reset();
     return row;
 }
 
-void Pending::recycle_in(Part &part, Row *row) noexcept {
-    if (part.free_count == most_free)
-        return base::destroy(row);
-    row->next = part.free;
-    part.free = row;
-    ++part.free_count;
-}
-
-void Pending::recycle(Row *row) noexcept {
-    Part &part = part_of(row->id);
-    const PartGuard guard(part.lock, parts_.shared());
-    recycle_in(part, row);
+Pending::Page *Pending::find_page(const Part &part, uint64_t key) noexcept {
+    const uint64_t *word = part.pages.find(key);
+    if (word == nullptr)
+        return nullptr;
+    part.near_key = key;
+    return part.near = reinterpret_cast<Page *>(*word);
 }
 
 Pending::Page *Pending::page_for(Part &part, uint64_t id) noexcept {
-    if (const uint64_t *word = part.pages.find(key_of(id)); word != nullptr)
-        return reinterpret_cast<Page *>(*word);
+    if (Page *known = page_of(part, key_of(id)); known != nullptr) [[likely]]
+        return known;
     if (!part.pages.reserve(1))
         return nullptr;
     Page *page = part.spare != nullptr ? part.spare : base::create<Page>();
@@ -110,10 +105,10 @@ Pending::Page *Pending::page_for(Part &part, uint64_t id) noexcept {
     return page;
 }
 
-void Pending::leave_page(Part &part, uint64_t key, Page *page) const noexcept {
-    if (page->used != 0 || page->minting || key == minting_)
-        return;
+void Pending::drop_page(Part &part, uint64_t key, Page *page) noexcept {
     part.pages.erase(part.pages.find(key));
+    if (part.near_key == key)
+        part.near_key = 0;
     if (part.spare == nullptr)
         part.spare = page;
     else
@@ -150,14 +145,14 @@ Row *Pending::mint(Block &block) noexcept {
         while (block.next != block.end && find_in(part, block.next) != nullptr)
             ++block.next;
         if (block.next == block.end) { // a program chose these ids itself, or they have come round
-            if (const uint64_t *word = part.pages.find(key_of(block.end - 1)); word != nullptr)
-                reinterpret_cast<Page *>(*word)->minting = false; // its rows leave it
+            if (Page *page = page_of(part, key_of(block.end - 1)); page != nullptr)
+                page->minting = false; // its rows leave it
             continue;
         }
         Row *row = reserve_in(part, block.next);
         if (row == nullptr)
             return nullptr;
-        auto *page = reinterpret_cast<Page *>(*part.pages.find(key_of(block.next)));
+        Page *page = page_of(part, key_of(block.next));
         page->minting = ++block.next != block.end;
         return row;
     }
@@ -168,8 +163,7 @@ void Pending::leave(Block *block) noexcept {
         return;
     Part &part = part_of(block->next);
     const PartGuard guard(part.lock, true);
-    if (const uint64_t *word = part.pages.find(key_of(block->next)); word != nullptr) {
-        auto *page = reinterpret_cast<Page *>(*word);
+    if (Page *page = page_of(part, key_of(block->next)); page != nullptr) {
         page->minting = false;
         leave_page(part, key_of(block->next), page);
     }
@@ -194,8 +188,8 @@ Row *Pending::reserve(uint64_t id, Block *block) noexcept {
     next_id_.store(next + 1, sync::relaxed);
     if (const uint64_t before = minting_; before != key_of(next)) {
         minting_ = key_of(next);
-        if (const uint64_t *word = before == 0 ? nullptr : part.pages.find(before); word != nullptr)
-            leave_page(part, before, reinterpret_cast<Page *>(*word));
+        if (Page *page = before == 0 ? nullptr : page_of(part, before); page != nullptr)
+            leave_page(part, before, page);
     }
     return row;
 }
@@ -236,33 +230,18 @@ uint64_t Pending::asked_in(uint32_t index, Asker **asker) const noexcept {
     return 0;
 }
 
+Row *Pending::find_active(uint64_t id) const noexcept {
+    return parts_.shared() ? find_active_by<Par>(id) : find_active_by<Seq>(id);
+}
+
 void Pending::activate(Row *row, uint64_t tick, int64_t now_ns) noexcept {
-    Part &part = part_of(row->id);
-    const PartGuard guard(part.lock, parts_.shared());
-    row->active = true;
-    row->created = tick;
-    row->created_ns = now_ns;
-    part.by_age.push_back(row);
-    ++part.active;
-    ++part.created;
+    parts_.shared() ? activate_by<Par>(row, tick, now_ns) : activate_by<Seq>(row, tick, now_ns);
 }
 
 void Pending::remove(Row *row, uint32_t reason) noexcept {
-    Part &part = part_of(row->id);
-    const PartGuard guard(part.lock, parts_.shared());
-    if (row->active) {
-        row->active = false;
-        --part.active;
-        base::List<Row, ByAge>::remove(row);
-        if (static_cast<base::ListNode<Row, OfMachine> *>(row)->linked())
-            base::List<Row, OfMachine>::remove(row);
-    }
-    part.ended[reason] += reason != 0;
-    const uint64_t key = key_of(row->id);
-    auto *page = reinterpret_cast<Page *>(*part.pages.find(key));
-    page->rows[row->id % page_ids] = nullptr;
-    --page->used;
-    leave_page(part, key, page);
+    parts_.shared() ? remove_by<Par>(row, reason) : remove_by<Seq>(row, reason);
 }
+
+void Pending::recycle(Row *row) noexcept { parts_.shared() ? recycle_by<Par>(row) : recycle_by<Seq>(row); }
 
 } // namespace mc::machine

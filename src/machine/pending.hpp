@@ -13,16 +13,20 @@
 // holds the requester's lock; who does not may only ask for whom it belongs to, with owner_of. Attached, ids are minted in
 // blocks: each caller has one to itself, which is a page.
 //
+// Each part remembers the page that was found last, since most requests that end are among the newest.
+//
 // Nothing fails but reserve. Removed rows are recycled, so a request and its reply allocate nothing once there has been one.
 //
 // Rejected: hashing ids (each request in a line of its own, cold once there are many); a heap by deadline (all have the
 // same age at their end).
 #pragma once
 
+#include "base/alloc.hpp"
 #include "base/list.hpp"
 #include "base/sync.hpp"
 #include "machine/asker.hpp"
 #include "machine/parts.hpp"
+#include "machine/policy.hpp"
 #include "machine/word_map.hpp"
 
 #include <mc/machine.h>
@@ -49,6 +53,14 @@ struct Row : base::ListNode<Row, OfMachine>, base::ListNode<Row, ByAge> {
     bool active = false;
     bool claimed = false; // by a reply of the commit that is being checked
     Row *next = nullptr;  // free, or in a list of those that have just ended
+
+    // As a new one, but for what is written when it is used: it is in no list.
+    void reset() noexcept {
+        asker = nullptr;
+        waker = {};
+        active = claimed = false;
+        next = nullptr;
+    }
 };
 
 class Pending {
@@ -90,12 +102,7 @@ public:
         const PartGuard guard(part.lock, parts_.shared());
         return find_in(part, id);
     }
-    Row *find_active(uint64_t id) const noexcept {
-        const Part &part = part_of(id);
-        const PartGuard guard(part.lock, parts_.shared());
-        Row *row = find_in(part, id);
-        return row != nullptr && row->active ? row : nullptr;
-    }
+    Row *find_active(uint64_t id) const noexcept;
     // False: no active row has the id. site may be null.
     bool owner_of(uint64_t id, Owner *owner, uint64_t *site) const noexcept;
 
@@ -104,6 +111,66 @@ public:
     // Nobody finds it any more: by id, age or requester. It stays a row until it is recycled. Reason 0 is not counted.
     void remove(Row *row, uint32_t reason) noexcept;
     void recycle(Row *row) noexcept;
+
+    // As reserve(0, nullptr), stepped: most ids follow one in the same page, and a row is free.
+    __attribute__((always_inline)) Row *reserve_next() noexcept {
+        Part &part = parts_.at(0);
+        const uint64_t id = next_id_.load(sync::relaxed);
+        Row *row = part.free;
+        if (row == nullptr || minting_ != key_of(id) || part.near_key != minting_ || id == 0 ||
+            part.near->rows[id % page_ids] != nullptr) [[unlikely]]
+            return reserve(0, nullptr);
+        part.free = row->next;
+        --part.free_count;
+        row->reset();
+        row->id = id;
+        part.near->rows[id % page_ids] = row;
+        ++part.near->used;
+        next_id_.store(id + 1, sync::relaxed);
+        return row;
+    }
+
+    // find_active, activate, remove and recycle where they are often called, and it is known whether there are several parts: Sync is
+    // the runtime's.
+    template <class Sync> __attribute__((always_inline)) Row *find_active_by(uint64_t id) const noexcept {
+        const Part &part = part_by<Sync>(id);
+        const typename Sync::Guard guard(part.lock);
+        Row *row = find_in(part, id);
+        return row != nullptr && row->active ? row : nullptr;
+    }
+    template <class Sync>
+    __attribute__((always_inline)) void activate_by(Row *row, uint64_t tick, int64_t now_ns) noexcept {
+        Part &part = part_by<Sync>(row->id);
+        const typename Sync::Guard guard(part.lock);
+        row->active = true;
+        row->created = tick;
+        row->created_ns = now_ns;
+        part.by_age.push_back(row);
+        ++part.active;
+        ++part.created;
+    }
+    template <class Sync> __attribute__((always_inline)) void remove_by(Row *row, uint32_t reason) noexcept {
+        Part &part = part_by<Sync>(row->id);
+        const typename Sync::Guard guard(part.lock);
+        if (row->active) [[likely]] {
+            row->active = false;
+            --part.active;
+            base::List<Row, ByAge>::remove(row);
+            if (static_cast<base::ListNode<Row, OfMachine> *>(row)->linked())
+                base::List<Row, OfMachine>::remove(row);
+        }
+        part.ended[reason] += reason != 0;
+        const uint64_t key = key_of(row->id);
+        Page *page = page_of(part, key);
+        page->rows[row->id % page_ids] = nullptr;
+        if (--page->used == 0)
+            leave_page(part, key, page);
+    }
+    template <class Sync> __attribute__((always_inline)) void recycle_by(Row *row) noexcept {
+        Part &part = part_by<Sync>(row->id);
+        const typename Sync::Guard guard(part.lock);
+        recycle_in(part, row);
+    }
 
     // The active row that is the oldest; null: none is. Stepped.
     Row *oldest() const noexcept { return parts_.at(0).by_age.front(); }
@@ -151,6 +218,8 @@ private:
     struct alignas(64) Part {
         mutable base::Spinlock lock;
         uint32_t free_count = 0;
+        mutable uint64_t near_key = 0; // of the page that was found last; 0: none
+        mutable Page *near = nullptr;
         WordMap pages; // key_of(id) -> Page
         Page *spare = nullptr;
         Row *free = nullptr;
@@ -161,6 +230,9 @@ private:
     };
     static uint64_t key_of(uint64_t id) noexcept { return id / page_ids + 1; }
     Part &part_of(uint64_t id) const noexcept { return parts_.of(id / page_ids); }
+    template <class Sync> Part &part_by(uint64_t id) const noexcept {
+        return Sync::shared ? part_of(id) : parts_.at(0);
+    }
 
     template <class Get> uint64_t sum(Get get) const noexcept {
         uint64_t total = 0;
@@ -170,16 +242,32 @@ private:
         }
         return total;
     }
+    static Page *page_of(const Part &part, uint64_t key) noexcept {
+        if (part.near_key == key) [[likely]]
+            return part.near;
+        return find_page(part, key);
+    }
+    static Page *find_page(const Part &part, uint64_t key) noexcept;
     static Row *find_in(const Part &part, uint64_t id) noexcept {
-        const uint64_t *page = part.pages.find(key_of(id));
-        return page == nullptr ? nullptr : reinterpret_cast<Page *>(*page)->rows[id % page_ids];
+        const Page *page = page_of(part, key_of(id));
+        return page == nullptr ? nullptr : page->rows[id % page_ids];
     }
     Row *reserve_in(Part &part, uint64_t id) noexcept;
     Row *mint(Block &block) noexcept;
     static Page *page_for(Part &part, uint64_t id) noexcept;
-    void leave_page(Part &part, uint64_t key, Page *page) const noexcept;
+    __attribute__((always_inline)) void leave_page(Part &part, uint64_t key, Page *page) const noexcept {
+        if (page->used == 0 && !page->minting && key != minting_) [[unlikely]]
+            drop_page(part, key, page);
+    }
+    static void drop_page(Part &part, uint64_t key, Page *page) noexcept;
     static Row *take_row(Part &part) noexcept;
-    static void recycle_in(Part &part, Row *row) noexcept;
+    static void recycle_in(Part &part, Row *row) noexcept {
+        if (part.free_count == most_free) [[unlikely]]
+            return base::destroy(row);
+        row->next = part.free;
+        part.free = row;
+        ++part.free_count;
+    }
 
     Parts<Part> parts_;
     // Stepped: the page that ids are minted from stays while it does, or one request at a time would make and end it each

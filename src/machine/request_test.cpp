@@ -353,3 +353,32 @@ Test(MachineRequest, many_subscriptions) {
     cr_assert_eq(world.step(), MC_STEP_DID_WORK);
     cr_assert_eq(mc_machine_runtime_subscription_len(&world.rt), 0);
 }
+
+// Goal: an id that a program chooses itself may be one of long ago, whose neighbours have all ended: it is found, and nobody else's id
+// is passed over for it.
+Test(MachineRequest, an_id_of_long_ago) {
+    World world;
+    mc_machine_runtime_set_pending_hook(&world.rt, nullptr);
+    const uint32_t server = world.sink(1000), client = world.sink(1000);
+    for (uint64_t id = 1; id <= 70; ++id)
+        cr_assert_eq(world.ask(client, server, envelope(1)), id);
+    for (uint64_t id = 1; id <= 63; ++id)
+        cr_assert_eq(world.reply(server, id, envelope(2)), MC_REPLY_OK);
+    static mc_machine_request_effect_t requests[1];
+    requests[0] = {server, 5, 9, envelope(1)};
+    Handler ask = [&](Call call) {
+        call.txn.requests = requests;
+        call.txn.requests_len = 1;
+        return MC_DISPATCH_OK;
+    };
+    (void)world.run();
+    cr_assert_eq(world.send(client, 1), 0);
+    cr_assert_eq(mc_machine_runtime_dispatch_one_txn(&world.rt, call_handler, &ask), 1);
+    for (uint64_t id = 71; id <= 140; ++id)
+        cr_assert_eq(world.ask(client, server, envelope(1)), id);
+    cr_assert_eq(mc_machine_runtime_pending_contains_identity(&world.rt, 5, 9), 1);
+    cr_assert_eq(world.reply(server, 5, envelope(2)), MC_REPLY_OK);
+    cr_assert_eq(world.reply(server, 5, envelope(2)), MC_REPLY_CAP_UNKNOWN);
+    cr_assert_eq(world.reply(server, 133, envelope(2)), MC_REPLY_OK);
+    cr_assert_eq(world.requests(), 7 + 70 - 1);
+}

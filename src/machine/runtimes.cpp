@@ -7,27 +7,20 @@
 #include <sys/mman.h>
 
 namespace mc::machine {
+namespace runtimes {
+
+constinit sync::atomic<uint64_t> changes{0};
+constinit sync::atomic<Array *> current{nullptr};
+
+} // namespace runtimes
+
 namespace {
 
-struct Entry {
-    sync::atomic<uint64_t> word{0};
-    sync::atomic<Runtime> runtime{Runtime()};
-};
+using namespace runtimes;
 
-struct Array {
-    uint64_t mask = 0;
-    Array *smaller = nullptr; // so that a leak checker sees it
-    Entry *entries = nullptr;
-};
-
-// any thread (atomic); written under the registries' mutex
-sync::atomic<uint64_t> changes{0}; // odd while the table changes
-sync::atomic<Array *> current{nullptr};
-// guarded by it
+// guarded by the registries' mutex
 uint64_t used = 0;
 uint64_t next_word = 0, end_of_words = 0;
-
-uint64_t home(uint64_t word) noexcept { return (word * 0x9e3779b97f4a7c15u) >> 32; }
 
 // Every store between is a release, and follows the first: who reads one of them in the acquires of find sees the count
 // odd, or later, when it looks again.
@@ -116,7 +109,7 @@ Entry *entry_of(const Array *array, uint64_t word) noexcept {
 
 } // namespace
 
-Runtime find_runtime(uint64_t word) noexcept {
+Runtime runtimes::look_further(uint64_t word) noexcept {
     if (word == 0)
         return Runtime();
     for (;;) {

@@ -12,6 +12,7 @@
 // Rejected: a mark in the 192 bytes, reading a random address crashes; a lock around find, every call would pay for it.
 #pragma once
 
+#include "base/sync.hpp"
 #include "machine/engine.hpp"
 
 #include <cstdint>
@@ -36,7 +37,41 @@ private:
     uintptr_t bits_ = 0;
 };
 
-Runtime find_runtime(uint64_t word) noexcept;
+namespace runtimes {
+
+struct Entry {
+    sync::atomic<uint64_t> word{0}; // 0: none
+    sync::atomic<Runtime> runtime{Runtime()};
+};
+
+struct Array {
+    uint64_t mask = 0;
+    Array *smaller = nullptr; // so that a leak checker sees it
+    Entry *entries = nullptr;
+};
+
+// any thread (atomic); written under the registries' mutex
+extern sync::atomic<uint64_t> changes; // odd while the table changes
+extern sync::atomic<Array *> current;
+
+inline uint64_t home(uint64_t word) noexcept { return (word * 0x9e3779b97f4a7c15u) >> 32; }
+Runtime look_further(uint64_t word) noexcept;
+
+} // namespace runtimes
+
+// Most words are where they belong, while nothing changes: a call of the library begins with this.
+inline Runtime find_runtime(uint64_t word) noexcept {
+    const uint64_t before = runtimes::changes.load(sync::acquire);        // acquire: pairs with ~Change
+    const runtimes::Array *array = runtimes::current.load(sync::acquire); // acquire: pairs with grow
+    if (array == nullptr || before % 2 != 0) [[unlikely]]
+        return runtimes::look_further(word);
+    const runtimes::Entry &entry = array->entries[runtimes::home(word) & array->mask];
+    const uint64_t seen = entry.word.load(sync::acquire);      // acquire, both: pair with put's releases; see Change
+    const Runtime runtime = entry.runtime.load(sync::acquire); // of no word: none
+    if (seen == word && runtimes::changes.load(sync::relaxed) == before) [[likely]] // after those acquires
+        return runtime;
+    return runtimes::look_further(word);
+}
 
 // False: no memory. There is none of that name.
 [[nodiscard]] bool add_runtime(uint64_t word, Runtime runtime) noexcept;

@@ -1,15 +1,15 @@
 // A runtime's machines by id: a machine is where it is until it stops, whatever is spawned meanwhile, and an id is never used
 // again. What is left of a stopped machine is its word here, 8 bytes.
 //
-//   word     machine's address | stopped: bit 0, and while it is in the ready queue still: bit 1, the next id in bits 32 to 63
+//   word     machine's address | stopped: bit 0
 //
 // Words lie in chunks that double (64, 128, ...) and never move, so a directory of 27 pointers is enough for all ids, and
 // growing copies nothing. Any thread finds a machine without a lock. Attached, whoever has found one locks it and then looks
 // at its id again: it may have stopped meanwhile, and its memory, which stays a machine's as long as the runtime is attached,
 // may be another's.
 //
-// The ready queue of a runtime that is stepped is a list of ids through machines, or through the words of those that stopped
-// while they were in it: an entry may be stale, and is skipped when its turn comes.
+// A machine that stops while it is in the ready queue, or while its handler runs, stays where it is, without an id and empty, until its
+// turn has come, or the handler has returned. So an entry of the queue may be stale, and is skipped.
 #pragma once
 
 #include "base/alloc.hpp"
@@ -22,7 +22,9 @@
 
 #include <mc/machine.h>
 
+#include <algorithm>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 
 namespace mc::machine {
@@ -33,31 +35,34 @@ enum class Binding : uint8_t { none, function, thunk, descriptor, poll, poll_alo
 
 struct InHand; // emit.hpp
 
-// Guarded by its lock but for what says otherwise.
-struct Machine {
+// Guarded by its lock but for what says otherwise. Two cache lines, of which most dispatches, and sends, touch the first.
+struct alignas(128) Machine {
     explicit Machine(uint32_t mailbox_bound) noexcept : mail(mailbox_bound) {}
 
+    base::Spinlock lock;
     uint32_t id = 0; // 0: not spawned yet, or stopped, and kept for those who may still look at it
     uint8_t lifecycle = MC_MACHINE_CREATED;
     Binding binding = Binding::none;
     bool queued = false;      // ready; stepped: guarded by the ready queue
     bool dispatching = false; // its handler runs: queued when that is over, behind those that it sent to
-    base::Spinlock lock;
     uint32_t short_of =
         0; // attached: it waits for room in that machine's mailbox. Changed under the lock of waits, too
     union {
-        uint32_t next_ready = 0; // stepped: in the ready queue; guarded by that
-        Machine *next;   // attached: of those that are ready, wait for room, or are free; guarded by who has it there
+        // Of those that are ready, wait for room, or are free; guarded by who has it there.
+        Machine *next = nullptr;
         InHand *in_hand; // attached, while its handler runs: then it is in no list
     };
     uint64_t state = 0;
-    uint64_t tag = 0;    // of the state, for a descriptor's rows
     uint64_t target = 0; // function, thunk's id, or descriptor's address
     void *context = nullptr;
-    Machine *short_of_us = nullptr; // attached: those that wait for room here
     Mailbox mail;
+
+    uint64_t tag = 0;                // of the state, for a descriptor's rows
+    Machine *short_of_us = nullptr;  // attached: those that wait for room here
     base::List<Row, OfMachine> rows; // its pending requests, the oldest first
     base::List<Subscription, OfMachine> subscriptions;
+    uint32_t incoming = 0; // of a commit, which counts all its effects on one machine together; 0 between commits
+    uint32_t place = 0;    // immutable: where in its block it is, see Places
 
     bool takes_mail() const noexcept { return lifecycle <= MC_MACHINE_RUNNING; }
     bool runs() const noexcept { return lifecycle == MC_MACHINE_RUNNING; }
@@ -71,9 +76,11 @@ struct Machine {
         queued = dispatching = false;
         state = tag = target = 0;
         context = nullptr;
+        incoming = 0;
         mail.reset(mailbox_bound);
     }
 };
+static_assert(sizeof(Machine) == 128);
 
 // Who sends from outside and waits for room: in the list of a machine that is full it stands in for a machine. Its call's, which
 // outlives its stay there.
@@ -84,6 +91,66 @@ struct Guest : Machine {
     }
 
     Waker waker; // guarded by lock: once the task waits
+};
+
+// Where machines lie: blocks of them, so that each is in two cache lines of its own, and an allocator adds little. A block goes back
+// when nothing is left in it, but for the last that has room. Blocks double, up to `most`: a runtime of two machines is small.
+//
+// Not synchronised.
+class Places {
+public:
+    Places() noexcept = default;
+    Places(const Places &) = delete;
+    Places &operator=(const Places &) = delete;
+    ~Places() { // nobody has a machine
+        while (Block *block = with_room_.pop_front())
+            release(block);
+    }
+
+    // Null: no memory.
+    [[nodiscard]] Machine *make(uint32_t mailbox_bound) noexcept;
+    void destroy(Machine *machine) noexcept;
+
+    // This one is empty.
+    void take_from(Places &from) noexcept {
+        while (Block *block = from.with_room_.pop_front())
+            with_room_.push_back(block);
+        while (Block *block = from.full_.pop_front())
+            full_.push_back(block);
+        next_size_ = from.next_size_;
+    }
+
+private:
+    static constexpr uint32_t least = 3;
+    static constexpr uint32_t most = 63;
+
+    // The machines follow it.
+    struct alignas(Machine) Block : base::ListNode<Block> {
+        uint32_t size = 0;
+        uint64_t free = 0; // a bit for each place that has no machine
+
+        std::byte *at(uint32_t place) noexcept {
+            return reinterpret_cast<std::byte *>(this + 1) + place * sizeof(Machine);
+        }
+    };
+    static_assert(most < 64);
+
+    static size_t bytes(uint32_t size) noexcept { return sizeof(Block) + size * sizeof(Machine); }
+    static Block *block_of(Machine *machine) noexcept {
+        return reinterpret_cast<Block *>(reinterpret_cast<std::byte *>(machine) - machine->place * sizeof(Machine)) - 1;
+    }
+    Block *add_block() noexcept;
+    static void release(Block *block) noexcept {
+        const uint32_t size = block->size;
+        block->~Block();
+        base::deallocate(block, bytes(size), alignof(Block));
+    }
+
+    static uint64_t all_of(uint32_t size) noexcept { return (uint64_t{1} << size) - 1; }
+
+    base::List<Block> with_room_;
+    base::List<Block> full_;
+    uint32_t next_size_ = least;
 };
 
 class Table {
@@ -116,7 +183,13 @@ public:
             machine->reset(mailbox_bound);
             return machine;
         }
-        return base::create<Machine>(mailbox_bound);
+        const base::SpinGuard guard(places_lock_);
+        return places_.make(mailbox_bound);
+    }
+    // Attached: nobody else is about, or nobody has seen it.
+    void destroy(Machine *machine) noexcept {
+        const base::SpinGuard guard(places_lock_);
+        places_.destroy(machine);
     }
     // Gives it the next id, by which it can be found from then on. 0: no memory, or all ids are used up. One at a time.
     uint32_t add(Machine *machine) noexcept {
@@ -137,16 +210,16 @@ public:
         return last + 1;
     }
 
-    // Stepped: its id says from now on that it has stopped.
-    void remove(Machine *machine) noexcept {
-        at(machine->id)
-            .store(stopped | (machine->queued ? still_queued | uint64_t{machine->next_ready} << 32 : 0), sync::relaxed);
-        base::destroy(machine);
-    }
-    // Attached, with the machine's lock: likewise; it is to be kept when nobody has it in a list any more.
+    // With the machine's lock: its id says from now on that it has stopped. Who has found it before looks at its id.
     void unlink(Machine *machine) noexcept {
-        at(machine->id).store(stopped, sync::relaxed); // who has found it before looks at its id under its lock
+        at(machine->id).store(stopped, sync::relaxed);
         machine->id = 0;
+    }
+    // Stepped: likewise, of one that is empty. Who has it in the ready queue, or runs its handler, destroys it.
+    void remove(Machine *machine) noexcept {
+        unlink(machine);
+        if (!machine->queued && !machine->dispatching)
+            destroy(machine);
     }
     // Attached: nobody has it in a list.
     void keep(Machine *machine) noexcept {
@@ -160,7 +233,7 @@ public:
         while (kept_ != nullptr) {
             Machine *machine = kept_;
             kept_ = machine->next;
-            base::destroy(machine);
+            destroy(machine);
         }
     }
 
@@ -172,21 +245,7 @@ public:
         }
         last_.store(from.last_.load(sync::relaxed), sync::relaxed);
         from.last_.store(0, sync::relaxed);
-    }
-
-    // --- the ready queue's links; stepped
-
-    void set_next_ready(uint32_t id, uint32_t next) noexcept {
-        if (Machine *machine = find(id); machine != nullptr)
-            machine->next_ready = next;
-        else
-            at(id).store(stopped | still_queued | uint64_t{next} << 32, sync::relaxed);
-    }
-    // Of one that was queued when it stopped, and no longer is.
-    uint32_t take_next_of_stopped(uint32_t id) noexcept {
-        const uint64_t word = at(id).load(sync::relaxed);
-        at(id).store(stopped, sync::relaxed);
-        return static_cast<uint32_t>(word >> 32);
+        places_.take_from(from.places_);
     }
 
     // For tests of the last ids.
@@ -195,7 +254,6 @@ public:
 private:
     using Word = sync::atomic<uint64_t>;
     static constexpr uint64_t stopped = 1;
-    static constexpr uint64_t still_queued = 2;
     static constexpr uint32_t first_bits = 6;
     static constexpr uint32_t chunks = 33 - first_bits;
     static_assert(sizeof(Word) == 8);
@@ -207,11 +265,11 @@ private:
     // Chunk k holds the ids from 64 * (2^k - 1) + 1 on: shifted by 63, those of k + 7 bits.
     static Place place_of(uint32_t id) noexcept {
         const uint64_t shifted = uint64_t{id} + (1u << first_bits) - 1;
-        const uint32_t bits = 63u - static_cast<uint32_t>(std::countl_zero(shifted));
-        return {bits - first_bits, static_cast<uint32_t>(shifted - (uint64_t{1} << bits))};
+        const auto bits = 63u ^ static_cast<uint32_t>(std::countl_zero(shifted)); // the highest
+        return {bits - first_bits, static_cast<uint32_t>(shifted ^ (uint64_t{1} << bits))};
     }
     static size_t chunk_words(uint32_t chunk) noexcept { return size_t{1} << (chunk + first_bits); }
-    Word &at(uint32_t id) const noexcept {
+    __attribute__((always_inline)) Word &at(uint32_t id) const noexcept {
         const Place place = place_of(id);
         return chunks_[place.chunk].load(sync::relaxed)[place.offset];
     }
@@ -232,57 +290,48 @@ private:
     sync::atomic<Word *> chunks_[chunks] = {};
     sync::atomic<uint32_t> last_{0};
     sync::atomic<uint32_t> maybe_kept_{0};
-    base::Spinlock kept_lock_; // innermost
-    Machine *kept_ = nullptr;  // guarded by kept_lock_
+    base::Spinlock places_lock_; // innermost
+    Places places_;              // guarded by places_lock_
+    base::Spinlock kept_lock_;   // innermost
+    Machine *kept_ = nullptr;    // guarded by kept_lock_
 };
 
 // First in, first out; a machine is in it once. Stepped.
 class ReadyQueue {
 public:
     uint32_t length() const noexcept { return length_; }
+    bool empty() const noexcept { return first_ == nullptr; }
 
-    void push(Table &table, Machine &machine) noexcept {
+    void push(Machine &machine) noexcept {
         machine.queued = true;
-        machine.next_ready = 0;
-        if (tail_ != 0)
-            table.set_next_ready(tail_, machine.id);
-        else
-            head_ = machine.id;
-        tail_ = machine.id;
+        machine.next = nullptr;
+        (first_ == nullptr ? first_ : last_->next) = &machine;
+        last_ = &machine;
         ++length_;
     }
-
-    bool empty() const noexcept { return head_ == 0; }
 
     // What pop has returned is first again.
     void push_front(Machine &machine) noexcept {
         machine.queued = true;
-        machine.next_ready = head_;
-        head_ = machine.id;
-        if (tail_ == 0)
-            tail_ = machine.id;
+        machine.next = first_;
+        if (first_ == nullptr)
+            last_ = &machine;
+        first_ = &machine;
         ++length_;
     }
 
-    // The machine that is first; null: it has stopped. The queue is not empty.
-    Machine *pop(Table &table) noexcept {
-        const uint32_t id = head_;
-        Machine *machine = table.find(id);
-        if (machine != nullptr) [[likely]] {
-            head_ = machine->next_ready;
-            machine->queued = false;
-        } else {
-            head_ = table.take_next_of_stopped(id);
-        }
-        if (head_ == 0)
-            tail_ = 0;
+    // The machine that is first; it may have stopped. The queue is not empty.
+    Machine *pop() noexcept {
+        Machine *machine = first_;
+        first_ = machine->next;
+        machine->queued = false;
         --length_;
         return machine;
     }
 
 private:
-    uint32_t head_ = 0;
-    uint32_t tail_ = 0;
+    Machine *first_ = nullptr;
+    Machine *last_ = nullptr; // of a queue that is not empty
     uint32_t length_ = 0;
 };
 

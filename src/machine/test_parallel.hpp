@@ -51,7 +51,7 @@ struct World final : Host {
     ~World() {
         if (engine != nullptr) {
             while (Machine *machine = take())
-                Attached::forget(machine);
+                engine->forget(machine);
             Attached::end(engine);
         }
         for (Bound *bound : bound_)
