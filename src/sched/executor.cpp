@@ -29,7 +29,7 @@ constexpr uint32_t closed_looks_needed = 1;
 #endif
 constexpr int64_t dense_ns = 50'000; // from timer to timer, on average over rate_ns: then it pays to let them gather
 constexpr int64_t rate_ns = 2'000'000;
-constexpr int64_t gather_max_ns = 300'000;
+constexpr int64_t gather_max_ns = 200'000;
 constexpr uint64_t idle_stack_bytes = 65'536; // steps run there
 
 } // namespace
