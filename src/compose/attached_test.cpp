@@ -675,6 +675,22 @@ Test(Ask, answers) {
     });
 }
 
+// Goal: the hook is told of an asker's request as of nobody's, also where its row was a machine's before.
+Test(Ask, is_nobodys) {
+    on_each([](World &world) {
+        const uint32_t id = world.machine(answer, 100), requester = world.machine(take, 100);
+        world.attach();
+        for (uint64_t round = 1; round <= 50; ++round) {
+            cr_assert_neq(mc_machine_runtime_request_u64(world.word(), requester, id, 1, 0, 0), 0);
+            world.idle();
+            cr_assert_eq(get(world.of_askers), round - 1);
+            cr_assert_eq(world.ask(id, 1, 0, nullptr), MC_OK);
+            world.idle(); // who answers tells the hook, perhaps after the asker has gone on
+            cr_assert_eq(get(world.of_askers), round);
+        }
+    });
+}
+
 // Goal: asking ends without an answer for each reason that the header names.
 Test(Ask, ends_otherwise, .timeout = 60) {
     on_each([](World &world) {

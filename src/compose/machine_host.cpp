@@ -766,6 +766,10 @@ int32_t MachineHost::detach(uint64_t word) noexcept {
             cancel_alarms();
         return alone || busy();
     });
+    if (alone && busy()) { // what waits to be polled has no pin
+        reopen();
+        alone = false;
+    }
     if (!alone) {
         restore_alarms();
         return MC_E_BUSY;

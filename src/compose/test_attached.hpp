@@ -88,6 +88,7 @@ public:
     sync::atomic<uint64_t> dead[6] = {};
     sync::atomic<uint64_t> faults{0}, last_fault{0};
     sync::atomic<uint64_t> ends[5] = {};
+    sync::atomic<uint64_t> of_askers{0}; // of those
 
 private:
     static void dead_letter(void *self, mc_machine_id_t, mc_dead_letter_reason_t reason, const Envelope *) {
@@ -97,7 +98,9 @@ private:
         (void)static_cast<World *>(self)->faults.fetch_add(1, sync::relaxed);
         static_cast<World *>(self)->last_fault.store(code, sync::relaxed);
     }
-    static void pending(void *self, mc_machine_id_t, uint64_t, uint64_t, mc_pending_cleanup_reason_t reason) {
+    static void pending(void *self, mc_machine_id_t requester, uint64_t, uint64_t, mc_pending_cleanup_reason_t reason) {
+        if (requester == 0)
+            (void)static_cast<World *>(self)->of_askers.fetch_add(1, sync::relaxed);
         (void)static_cast<World *>(self)->ends[reason].fetch_add(1, sync::relaxed);
     }
 

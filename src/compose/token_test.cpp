@@ -182,10 +182,22 @@ Test(Token, drivers_change) {
     cr_assert_eq(polled.envelope.kind, 3);
     cr_assert_eq(mc_txn_commit(polled.token), MC_OK);
     world.idle();
-    cr_assert_eq(mc_machine_detach(&world.rt), MC_OK);
     (void)world.send(id, 4);
+    cr_assert_eq(mc_machine_detach(&world.rt), MC_E_BUSY); // it waits to be polled
+    polled = poll(world);
+    cr_assert_eq(polled.envelope.kind, 4);
+    cr_assert_eq(mc_txn_commit(polled.token), MC_OK);
+    world.idle();
+    cr_assert_eq(mc_machine_detach(&world.rt), MC_OK);
+    (void)world.send(id, 5);
     world.idle();
     cr_assert_eq(mc_machine_runtime_mailbox_len(&world.rt, id), 1);
+    world.attach();
+    polled = poll(world);
+    cr_assert_eq(polled.envelope.kind, 5);
+    cr_assert_eq(mc_txn_commit(polled.token), MC_OK);
+    world.idle();
+    cr_assert_eq(mc_machine_detach(&world.rt), MC_OK);
 }
 
 // Goal: a machine that waits to be polled, by anybody or by who polls that one, and goes down meanwhile, keeps nobody waiting.

@@ -401,7 +401,6 @@ template <class Sync> bool Engine<Sync>::allocate(Dispatch &dispatch, const Txn 
 
 template <class Sync>
 inline void Engine<Sync>::deliver(Machine &machine, const Envelope &envelope, Outcome *outcome) noexcept {
-    machine.incoming = 0;
     (void)machine.mail.push(envelope);
     wake(outcome->woken, machine);
 }
@@ -415,7 +414,6 @@ inline void Engine<Sync>::deliver_request(Row *row, Machine &self, Machine &mach
     row->dst = machine.id;
     row->payload0 = payload0;
     row->payload1 = payload1;
-    machine.incoming = 0;
     row->position = machine.mail.push_message(self.id, kind, row->id, payload0, payload1);
     wake(outcome->woken, machine);
     link_request(row, self.id, &self);
@@ -429,7 +427,6 @@ inline void Engine<Sync>::deliver_reply(Dispatch &dispatch, Row *row, Machine *m
         if (machine == nullptr)
             give_box_away(dispatch, *row, payload0, payload1);
     if (machine != nullptr) {
-        machine->incoming = 0;
         machine->mail.push_reply(dispatch.machine, kind, row->id, payload0, payload1, row->payload0, row->payload1,
                                  row->site);
         wake(outcome->woken, *machine);
@@ -482,6 +479,9 @@ void Engine<Sync>::apply(Dispatch &dispatch, Machine &self, const Txn &txn, Outc
     }
     for (const mc_subscription_update_t &update : updates)
         subscriptions_.table(update.kind, update.routing).drop_prepared();
+    for (Machine *machine : dispatch.receivers)
+        if (machine != nullptr)
+            machine->incoming = 0;
 
     Machine **receiver = dispatch.receivers.begin(); // of the next that the handler has filled in
     Machine **const of_staged = dispatch.receivers.end() - dispatch.staged.size();

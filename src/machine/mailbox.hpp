@@ -144,8 +144,8 @@ public:
 private:
     static constexpr uint32_t at_first = 4;
     static constexpr size_t line = 64;
-    // Every allocator's; more makes blocks lie at uneven distances, which a processor foresees badly (README.md).
-    static constexpr size_t block_align = 16;
+    // No more than an envelope's: more makes blocks lie at uneven distances, which a processor foresees badly (README.md).
+    static constexpr size_t block_align = alignof(Envelope);
 
     static constexpr uint64_t most_passed_over = 1023; // so that positions last for ever
 

@@ -57,7 +57,7 @@ uint64_t Dispatch<Sync>::request(uint32_t dst, uint64_t kind, uint64_t payload0,
 template <class Sync> inline Machine *Engine<Sync>::next_ready() noexcept {
     while (!ready_.empty()) {
         Machine *machine = ready_.pop();
-        if (machine->runs() && !machine->mail.empty() && machine->binding != Binding::poll) [[likely]]
+        if (machine->runs() && !machine->mail.empty() && !machine->is_polled()) [[likely]]
             return machine;
         forget(machine); // a stale entry
     }
@@ -134,10 +134,11 @@ template <class Sync> inline auto Engine<Sync>::begin(Dispatch &dispatch, Machin
     machine.dispatching = true;
     dispatch.machine = machine.id;
     dispatch.state = machine.state;
-    dispatch.tag = machine.tag;
-    dispatch.descriptor = machine.binding == Binding::descriptor
-                              ? reinterpret_cast<const Descriptor *>(static_cast<uintptr_t>(machine.target))
-                              : nullptr;
+    dispatch.descriptor = nullptr;
+    if (machine.binding == Binding::descriptor) {
+        dispatch.descriptor = reinterpret_cast<const Descriptor *>(static_cast<uintptr_t>(machine.target));
+        dispatch.tag = machine.tag;
+    }
     dispatch.abandoned_layout = 0;
     return resolve(machine, dispatch.envelope);
 }

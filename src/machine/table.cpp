@@ -6,6 +6,10 @@ namespace mc::machine {
 
 Places::Block *Places::add_block() noexcept {
     void *memory = base::allocate(bytes(next_size_), alignof(Block));
+    if (memory == nullptr && next_size_ != least) {
+        next_size_ = least; // a little may be there
+        memory = base::allocate(bytes(next_size_), alignof(Block));
+    }
     if (memory == nullptr)
         return nullptr;
     auto *block = new (memory) Block();

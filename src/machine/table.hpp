@@ -94,7 +94,8 @@ struct Guest : Machine {
 };
 
 // Where machines lie: blocks of them, so that each is in two cache lines of its own, and an allocator adds little. A block goes back
-// when nothing is left in it, but for the last that has room. Blocks double, up to `most`: a runtime of two machines is small.
+// when nothing is left in it, but for the last that has room: one machine that lives keeps its block. Blocks double, up to `most`: a
+// runtime of two machines is small.
 //
 // Not synchronised.
 class Places {
@@ -290,7 +291,7 @@ private:
     sync::atomic<Word *> chunks_[chunks] = {};
     sync::atomic<uint32_t> last_{0};
     sync::atomic<uint32_t> maybe_kept_{0};
-    base::Spinlock places_lock_; // innermost
+    base::Spinlock places_lock_; // innermost: nobody is called but the allocator, which calls nothing of this runtime's
     Places places_;              // guarded by places_lock_
     base::Spinlock kept_lock_;   // innermost
     Machine *kept_ = nullptr;    // guarded by kept_lock_

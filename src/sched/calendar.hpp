@@ -56,7 +56,8 @@ private:
     void note_empty(uint64_t place) noexcept;
 
     uint64_t used_days_ = 0;
-    // No day before from_ and none after to_ has any, and they are less than a year apart.
+    // No day before from_ and none after to_ has any, and they are less than a year apart. Neither follows when the first or
+    // last ones go, so what would fit is refused now and then, until the calendar is empty.
     int64_t from_ = 0;
     int64_t to_ = 0;
     uint64_t used_[days / word_bits] = {}; // a bit for each place

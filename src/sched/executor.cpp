@@ -28,8 +28,6 @@ constexpr uint32_t closed_looks_needed = 8;
 constexpr uint32_t closed_looks_needed = 1;
 #endif
 constexpr int64_t dense_ns = 50'000; // from timer to timer, on average over rate_ns: then it pays to let them gather
-constexpr int64_t rate_ns = 2'000'000;
-constexpr int64_t gather_max_ns = 200'000;
 constexpr uint64_t idle_stack_bytes = 65'536; // steps run there
 
 } // namespace
@@ -356,7 +354,8 @@ void Executor::poll() noexcept {
     fiber::overflow_thread_poll(alt_stack_);
     driver_->poll();
     accept_all(inbox_.take_all());
-    if (timer_deadline() <= now)
+    // Alone there may be no poll for long: the owner's host has things to do.
+    if ((alone_ ? timers_.earliest() : timer_deadline()) <= now)
         note_fired(fire(timers_, now), now);
     if (strays_) [[unlikely]]
         pool_.drain_strays();

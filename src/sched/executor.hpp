@@ -194,7 +194,9 @@ private:
     static void idle_entry(fiber::Context &self, fiber::Context *previous) noexcept;
     void run_step(Task *task) noexcept;
     int64_t timer_deadline() const noexcept;
-    bool timers_are_dense() const noexcept { return gather_ns_ != gather_min_ns; }
+    bool timers_are_dense(int64_t now) const noexcept {
+        return gather_ns_ != gather_min_ns && now - last_fire_ns_ < rate_ns; // else it is long ago
+    }
     void note_fired(uint32_t timers, int64_t now) noexcept;
 
     // alone: executor.cpp
@@ -250,6 +252,7 @@ private:
     bool wait_briefly() noexcept;
     bool linger() noexcept;
     void rest() noexcept;
+    static int64_t gathered(int64_t deadline_ns) noexcept;
     int64_t rest_until() noexcept;
     void look_after_others() noexcept;
     bool take_what_is_late(Executor &other, int64_t now) noexcept;
@@ -259,8 +262,8 @@ private:
     void measure_load() noexcept;
     uint32_t fire(TimerHeap &timers, int64_t now) noexcept;
     void tell_late(int64_t now) noexcept;
-    bool is_worth_a_wake(uint64_t tasks) const noexcept;
-    int64_t told_after_ns() const noexcept;
+    bool is_worth_a_wake(uint64_t tasks, int64_t now) const noexcept;
+    int64_t told_after_ns(int64_t now) const noexcept;
     void measure_turns(int64_t now) noexcept;
     void leave_for(Parking &marker) noexcept;
     bool complete_marker(const Parking &marker, Task *left) noexcept;
@@ -282,7 +285,8 @@ private:
     bool strays_ = false;         // others have stopped, and we are the first: something may still be sent to them
     bool to_idle_ = false; // the next switch goes to the idle context: the wheel's turn has come, or the pool stops
     int64_t last_poll_ns_ = 0;
-    static constexpr int64_t gather_min_ns = 100'000;
+    static constexpr int64_t gather_min_ns = 100'000, gather_max_ns = 200'000;
+    static constexpr int64_t rate_ns = 2'000'000;   // so long timers are counted, to see whether they are dense
     int64_t gather_ns_ = gather_min_ns;             // how long timers gather, see timer_deadline
     int64_t rated_since_ns_ = 0, rated_timers_ = 0; // how many have fired since then
     int64_t last_fire_ns_ = INT64_MIN / 2; // when timers fired last: those that follow closely wait to fire together

@@ -119,7 +119,7 @@ uint32_t Executor::fire(TimerHeap &timers, int64_t now) noexcept {
     tells_later_ = many_ && thread_.running == idle_ && step_ == nullptr && !to_idle_ && !others_queued();
     const uint32_t fired = timers.fire_due(now);
     if (tells_later_ && ring_.size() != 0) {
-        if (is_worth_a_wake(ring_.size()))
+        if (is_worth_a_wake(ring_.size(), now))
             pool_.notify();
         else
             untold_ns_ = now;
@@ -128,7 +128,9 @@ uint32_t Executor::fire(TimerHeap &timers, int64_t now) noexcept {
     return fired;
 }
 
-int64_t Executor::told_after_ns() const noexcept { return timers_are_dense() ? gather_ns_ : linger_max_ns; }
+int64_t Executor::told_after_ns(int64_t now) const noexcept {
+    return timers_are_dense(now) ? gather_ns_ : linger_max_ns;
+}
 
 // At a poll. As long as somebody waits of whom nobody was told, each switch polls.
 void Executor::tell_late(int64_t now) noexcept {
@@ -136,7 +138,7 @@ void Executor::tell_late(int64_t now) noexcept {
         return;
     if (ring_.size() == 0) {
         untold_ns_ = 0;
-    } else if (now - untold_ns_ >= told_after_ns()) {
+    } else if (now - untold_ns_ >= told_after_ns(now)) {
         untold_ns_ = 0;
         pool_.notify();
     } else {
@@ -146,9 +148,9 @@ void Executor::tell_late(int64_t now) noexcept {
 
 // Would they take us longer than another executor's waking up, or, where timers are dense, than they have gathered for anyway?
 // There it would be woken for each batch.
-bool Executor::is_worth_a_wake(uint64_t tasks) const noexcept {
+bool Executor::is_worth_a_wake(uint64_t tasks, int64_t now) const noexcept {
     const int64_t turn = turn_ns_.load(sync::relaxed);
-    return turn == 0 || static_cast<int64_t>(tasks) * turn >= told_after_ns();
+    return turn == 0 || static_cast<int64_t>(tasks) * turn >= told_after_ns(now);
 }
 
 bool Executor::others_queued() const noexcept {
@@ -428,6 +430,11 @@ void Executor::rest() noexcept {
         look_after_others();
 }
 
+// When others' timers are fired for them at the earliest.
+int64_t Executor::gathered(int64_t deadline_ns) noexcept {
+    return std::min(deadline_ns, INT64_MAX - gather_max_ns) + gather_max_ns;
+}
+
 int64_t Executor::rest_until() noexcept {
     if (!sleeper_.sentry)
         return timer_deadline();
@@ -437,7 +444,7 @@ int64_t Executor::rest_until() noexcept {
     for (uint32_t i = 0; i < live; ++i) {
         Executor &other = pool_.at(i);
         if (&other != this && (!others_awake || other.resting_.load(sync::relaxed) == 0))
-            earliest = std::min(earliest, other.timers_.earliest());
+            earliest = std::min(earliest, gathered(other.timers_.earliest()));
     }
     const int64_t now = driver_->now();
     const int64_t soon = now + sleeper_.period_ns;
@@ -467,7 +474,8 @@ void Executor::look_after_others() noexcept {
 // Its due timers; and, when the same task as at the last look still runs, its next task and what was sent to it.
 bool Executor::take_what_is_late(Executor &other, int64_t now) noexcept {
     bool took = false;
-    const int64_t grace = other.resting_.load(sync::relaxed) != 0 ? sentry_period_ns : 0; // it may be waking up for it
+    // It may be waking up for it; or it is awake, and lets them gather.
+    const int64_t grace = other.resting_.load(sync::relaxed) != 0 ? sentry_period_ns : gather_max_ns;
     if (other.timers_.earliest() <= now - grace)
         took = fire(other.timers_, now) != 0;
     const uint64_t turns = other.turns();

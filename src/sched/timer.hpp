@@ -1,6 +1,6 @@
 // Timers of an executor, under a lock that its owner takes without contention: those that are next to fire in an intrusive
 // pairing heap (Fredman, Sedgewick, Sleator and Tarjan, 1986), most of the others in a calendar, whose days are poured into
-// the heap one by one. So the heap is small and its merges find their timers in the cache, however many are armed. Arming
+// the heap one by one. So the heap is small and its merges find their timers in the cache, as long as most are due within a year. Arming
 // is a comparison or two, cancelling needs no search, nothing allocates. Deadlines are exact, and equal ones fire in the
 // order in which they were armed: the calendar does not care, the heap compares.
 //
@@ -9,6 +9,9 @@
 // due before far_from_, so it is the earliest of all: arming an earlier one lowers far_from_ to the day after its day; when a
 // root goes, and the next is not before far_from_, that is raised, and the calendar's first day poured if it comes no
 // later (settle).
+//
+// A day is poured at once, under the lock, in some hundred nanoseconds a timer: 10^5 that are due within two milliseconds hold up
+// for ten whoever takes the last one before them.
 //
 // Arm and cancel: any thread; a timer knows its heap, since the task that it belongs to may have gone to another executor
 // meanwhile. Whoever takes due timers runs them, with the lock given back. A timer belongs to the heap
