@@ -39,7 +39,7 @@ GROUPS = (
     ("handles, slabs", r"^src/base/(handle|slab)|\b(channel_at|is_handle|resolve_handle)\b"),
     ("random numbers", r"^src/base/prng"),
     ("epochs", r"^src/base/epoch|^src/sched/reclaim"),
-    ("timers, clock", r"^src/sched/timer|^src/csp/timer_source|\b(clock_gettime|now_ns)\b"),
+    ("timers, clock", r"^src/sched/(timer|calendar)|^src/csp/timer_source|\b(clock_gettime|now_ns)\b"),
     ("task word, park, wake", r"^src/sched/(task_word|park|op_word|wake_word|pending|task)\."),
     ("queue, who runs next", r"^src/sched/((run|local|shared)_queue|switch|executor|many|wheel|thread_bed)\."),
     ("mutex", r"^src/sched/mutex"),
