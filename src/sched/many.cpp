@@ -202,11 +202,14 @@ ThreadContext *quantum_over(ThreadContext *thread) noexcept {
     return thread;
 }
 
-void Executor::begin_quantum(Task &task) noexcept { task.quantum = {this, wheel_.position()}; }
+void Executor::begin_quantum(Task &task) noexcept {
+    task.body.quantum_of = this;
+    task.quantum_from = wheel_.position();
+}
 
 // Positions of other wheels say nothing: who has come from elsewhere waits a turn at most once for nothing.
 bool Executor::wheel_came_round(const Task &task) const noexcept {
-    return task.quantum.of == this && wheel_.position() - task.quantum.from >= wheel_.segments();
+    return task.body.quantum_of == this && wheel_.position() - task.quantum_from >= wheel_.segments();
 }
 
 // What is used up may be left over from an earlier turn of the wheel, in which it waited for somebody. Then its quantum of

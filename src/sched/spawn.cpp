@@ -90,7 +90,7 @@ __attribute__((noinline)) void fiber_entry(fiber::Context &self, fiber::Context 
     auto &task = static_cast<Task &>(self);
     Executor::arrive_new(previous);
     const TaskBody body = task.body;
-    task.quantum = {};
+    task.body.quantum_of = nullptr;
     const int32_t result = run_body(task, body);
     if (forked() || left_behind(task)) {
         std::fprintf(stderr, "libmcrt: a microthread returned in a forked child; call _exit or exec there\n");

@@ -93,19 +93,15 @@ struct TaskName : base::SlabItem<TaskName> {
 using TaskNameSlab = base::Slab<TaskName>;
 TaskNameSlab &task_name_slab() noexcept;
 
-// What a task runs; one of the two, as Task::returns says: a returning one's result is the task's.
+// What a task runs; one of the two functions, as Task::returns says: a returning one's result is the task's.
 struct TaskBody {
     union {
         int32_t (*returning)(void *);
         void (*plain)(void *);
+        // A microthread's, from its first turn on: where its quantum began, once it has had one on a wheel. Likewise as executor.
+        Executor *quantum_of;
     };
-    void *argument;
-};
-
-// Where a quantum began, once there was one on a wheel: executor, and position of its wheel.
-struct Quantum {
-    Executor *of;
-    uint64_t from;
+    void *argument; // until the end, though only its stack needs it then: a leak checker finds here what it points at
 };
 
 // What a blocked microthread costs beside its stack; so words that are never needed at the same time share their place.
@@ -165,10 +161,7 @@ struct Task : base::SlabItem<Task>, base::HandleItem, fiber::Context, Timer {
     // owner executor only; the context is a base
     fiber::Stack stack;
 
-    union {
-        TaskBody body{}; // until a microthread's first turn; of a step, always
-        Quantum quantum; // a microthread's, from its first turn on; likewise as executor
-    };
+    TaskBody body{}; // immutable from spawn to end, but for quantum_of
     union {
         // of a microthread whose stack is cold, until that is made: its spawner's, see Executor::begin
         fiber::FloatingControl control;
@@ -177,8 +170,11 @@ struct Task : base::SlabItem<Task>, base::HandleItem, fiber::Context, Timer {
         void *emits_to = nullptr;
     };
 
-    uint64_t id = 0;            // creation ordinal; immutable from spawn to end
-    uint64_t for_simulator = 0; // its own; 0 at spawn
+    uint64_t id = 0; // creation ordinal; immutable from spawn to end
+    union {
+        uint64_t for_simulator = 0; // its own, in simulation; 0 at spawn
+        uint64_t quantum_from;      // elsewhere: the position of the wheel of quantum_of
+    };
 
     // the task only, and whoever makes or ends it; seen to by end_task_state (task_state.hpp)
     ScopeEntry *entries = nullptr; // the scopes that it has entered, innermost first
