@@ -392,7 +392,8 @@ MC_API int32_t mc_machine_attach(mc_machine_runtime_t *rt, mc_runtime_t runtime)
 
 /* Makes an attached runtime one that is stepped again; the caller is its owner.
  * MC_E_STALE: no such runtime. MC_E_INVAL: it is not attached. MC_E_BUSY: a machine is ready, or its mail waits to be polled, a
- * handler runs, somebody asks, or another call is under way and does not end within a tenth of a second. MC_E_NOMEM: nothing has changed.
+ * handler runs, somebody asks, or another call is under way and does not end within a tenth of a second. MC_E_NOMEM: nothing has
+ * changed.
  * Blocks: fiber | thread, that long. Threads: any. Calls back: no. */
 MC_API int32_t mc_machine_detach(mc_machine_runtime_t *rt) MC_NOEXCEPT;
 

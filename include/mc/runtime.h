@@ -113,8 +113,8 @@ MC_API int32_t mc_runtime_add_executor(mc_runtime_t rt) MC_NOEXCEPT;
  * Several may wait. Blocks: fiber | thread. Threads: any. Calls back: no. */
 MC_API int32_t mc_runtime_wait_quiescent(mc_runtime_t rt, int64_t deadline_ns) MC_NOEXCEPT;
 
-/* hold: somebody whom the library does not see will act (another process, a signal handler through a descriptor, a thread that has not called it
- * yet): no deadlock is reported until as many release. MC_E_PERM: release without a hold. MC_E_STALE.
+/* hold: somebody whom the library does not see will act (another process, a signal handler through a descriptor, a thread
+ * that has not called it yet): no deadlock is reported until as many release. MC_E_PERM: release without a hold. MC_E_STALE.
  * Blocks: never. Threads: any. Calls back: no. */
 MC_API int32_t mc_runtime_hold(mc_runtime_t rt) MC_NOEXCEPT;
 MC_API int32_t mc_runtime_release(mc_runtime_t rt) MC_NOEXCEPT;

@@ -11,9 +11,9 @@
 //    by, first of all. Until then the context that was left must not be resumed by anybody, so a scheduler publishes it
 //    only after context_switch has returned (or entry has begun) on the other side.
 //  - C++ exception state (which exceptions are caught, how many are in flight) is per thread in the C++ runtime; here
-//    it belongs to the context: it is saved on its stack, and restored, with each switch. `cxa` points at the runtime's state of the
-//    thread that the context runs on. It is handed from context to context, so that nothing reads a thread-local
-//    across a switch, where a compiler may have kept the address that it had on the other thread.
+//    it belongs to the context: it is saved on its stack, and restored, with each switch. `cxa` points at the runtime's
+//    state of the thread that the context runs on. It is handed from context to context, so that nothing reads a
+//    thread-local across a switch, where a compiler may have kept the address that it had on the other thread.
 //  - errno is not saved: it belongs to the thread.
 //  - The floating-point control words (MXCSR, x87 CW) travel with the context; a made one starts with those of its
 //    maker.
@@ -194,8 +194,8 @@ template <auto entry>
 
 } // namespace detail
 
-// Makes a fiber that runs entry(context, previous), which is noinline, on the stack when it is first switched to. entry must not return (it ends
-// with context_exit) and must let no exception out: std::terminate is called. Any thread.
+// Makes a fiber that runs entry(context, previous), which is noinline, on the stack when it is first switched to. entry
+// must not return (it ends with context_exit) and must let no exception out: std::terminate is called. Any thread.
 template <auto entry> void context_make(Context &context, const Stack &stack) {
     detail::make(context, stack, detail::trampoline<entry>);
 }
