@@ -28,9 +28,9 @@ namespace mc::machine {
 // What a commit leaves to be done when nothing is locked any more.
 template <class Sync> struct Engine<Sync>::Outcome {
     Woken woken;
-    Row *completed = nullptr; // by replies, in their order
-    Row **completed_end = &completed;
-    uint64_t replaced = 0; // a state's token, with its layout
+    Row *completed = nullptr;      // by replies, in their order
+    Row *last_completed = nullptr; // of those, if there is one
+    uint64_t replaced = 0;         // a state's token, with its layout
     uint64_t replaced_layout = 0;
 
     bool empty() const noexcept { return completed == nullptr && replaced_layout == 0; }
@@ -440,8 +440,8 @@ inline void Engine<Sync>::deliver_reply(Dispatch &dispatch, Row *row, Machine *m
     }
     pending_.template remove_by<Sync>(row, MC_PENDING_CLEANUP_COMPLETED);
     row->next = nullptr;
-    *outcome->completed_end = row;
-    outcome->completed_end = &row->next;
+    (outcome->completed == nullptr ? outcome->completed : outcome->last_completed->next) = row;
+    outcome->last_completed = row;
 }
 
 // Who has no room misses it.
@@ -635,6 +635,7 @@ inline bool Engine<Sync>::commit_one(Dispatch &dispatch, Machine &self, const Tx
         TwoParties two(dispatch.machine, self, dst, to);
         if (!two.lock())
             return false;
+        uint64_t position = 0;
         bool good = self.runs();
         if (good && replies) {
             row = pending_.template find_active_by<Sync>(effect->key);
@@ -642,10 +643,10 @@ inline bool Engine<Sync>::commit_one(Dispatch &dispatch, Machine &self, const Tx
         }
         if (good) {
             if (on_full == OnFull::retry)
-                self.mail.pop(&dispatch.consumed); // its envelope has stayed there
+                position = self.mail.pop(&dispatch.consumed); // its envelope has stayed there
             good = receives();
             if (!good && on_full == OnFull::retry) {
-                self.mail.unpop(dispatch.consumed);
+                self.mail.unpop(dispatch.consumed, position);
                 dispatch.consumed = {};
             }
         }
@@ -683,9 +684,10 @@ bool Engine<Sync>::commit_any(Dispatch &dispatch, Machine &self, const Txn &txn,
             dispatch.parties = &parties;
             if (good && parties.lock()) {
                 if (self.runs()) [[likely]] {
+                    uint64_t position = 0;
                     settle_state(dispatch, self);
                     if (on_full == OnFull::retry)
-                        self.mail.pop(&dispatch.consumed); // its envelope has stayed there
+                        position = self.mail.pop(&dispatch.consumed); // its envelope has stayed there
                     good = carry_out(dispatch, self, txn, outcome);
                     if (good) {
                         settle_state(dispatch, self); // the transaction may have given it back
@@ -694,7 +696,7 @@ bool Engine<Sync>::commit_any(Dispatch &dispatch, Machine &self, const Txn &txn,
                         dispatch.short_of_us = take_short(self, self.mail.empty());
                     } else {
                         if (on_full == OnFull::retry) {
-                            self.mail.unpop(dispatch.consumed);
+                            self.mail.unpop(dispatch.consumed, position);
                             dispatch.consumed = {};
                         }
                         if (dispatch.refusal == Refusal::full) {

@@ -34,6 +34,8 @@ public:
     T &operator[](uint32_t i) noexcept { return items_[i]; }
     T *begin() noexcept { return items_; }
     T *end() noexcept { return items_ + size_; }
+    const T *begin() const noexcept { return items_; }
+    const T *end() const noexcept { return items_ + size_; }
     void clear() noexcept { size_ = 0; }
     void pop() noexcept { --size_; }
     [[nodiscard]] bool reserve(uint64_t more) noexcept { return size_ + more <= room_ || grow(size_ + more); }
@@ -93,11 +95,12 @@ public:
         return stage(Effect::publish, 0, kind, payload0, payload1, routing);
     }
 
-    // False: no effect of that kind is staged. Also true of one that was staged and taken back.
-    bool has(Effect effect) const noexcept { return (kinds_ & bit_of(effect)) != 0; }
-    void forget_staged() noexcept {
-        staged.clear();
-        kinds_ = 0;
+    // One of that kind is staged.
+    bool has(Effect effect) const noexcept {
+        for (const Staged &one : staged)
+            if (one.effect == effect)
+                return true;
+        return false;
     }
 
     Staging<Staged, 8> staged;
@@ -110,16 +113,13 @@ protected:
                                               uint64_t payload1, uint64_t key) noexcept {
         if (staged.full() || is_box(payload0, payload1)) [[unlikely]]
             return prepare_and_write(effect, dst, kind, payload0, payload1, key);
-        write(effect, dst, kind, payload0, payload1, key);
+        write(effect, dst, kind, payload0, payload1, key, nullptr);
         return true;
     }
 
-private:
-    static constexpr uint32_t bit_of(Effect effect) noexcept { return 1u << static_cast<uint32_t>(effect); }
-
-    // Where it stays, and word by word: the commit reads it so soon that it would wait for what was copied as a whole.
+    // There is room, and its box is held. Where it stays, and word by word: the commit reads it so soon that it would wait for what was copied as a whole.
     __attribute__((always_inline)) void write(Effect effect, uint32_t dst, uint64_t kind, uint64_t payload0,
-                                              uint64_t payload1, uint64_t key) noexcept {
+                                              uint64_t payload1, uint64_t key, Row *row) noexcept {
         Staged &to = staged.add();
         to.effect = effect;
         to.dst = dst;
@@ -127,22 +127,21 @@ private:
         to.payload0 = payload0;
         to.payload1 = payload1;
         to.key = key;
-        to.row = nullptr;
-        kinds_ |= bit_of(effect);
+        to.row = row;
     }
+
+private:
     // By itself, so that other effects need save no registers for its call.
     __attribute__((noinline)) bool prepare_and_write(Effect effect, uint32_t dst, uint64_t kind, uint64_t payload0,
                                                      uint64_t payload1, uint64_t key) noexcept {
         if (!prepare(payload0, payload1))
             return false;
-        write(effect, dst, kind, payload0, payload1, key);
+        write(effect, dst, kind, payload0, payload1, key, nullptr);
         return true;
     }
 
     // Room for an effect, and a hold on its box. False: no memory; the box is the caller's still.
     virtual bool prepare(uint64_t payload0, uint64_t payload1) noexcept = 0;
-
-    uint32_t kinds_ = 0; // a bit for each kind that was staged
 };
 
 // A payload that the handler has filled in, and that is a box.

@@ -1,4 +1,5 @@
 // Mail sent at once, the ready queue, mailboxes' storage.
+#include "machine/mailbox.hpp"
 #include "machine/test_machine.hpp"
 
 using namespace mc::machine::test;
@@ -200,4 +201,34 @@ Test(MachineMail, a_bound_is_not_a_size) {
         cr_assert_eq(world.send(id, 1), 0);
     cr_assert_eq(world.mail(id), 100);
     cr_assert_eq(world.run(), 100);
+}
+
+// Goal: what is put back at the head lies where it lay, so that its request finds it there: also when the mailbox was empty, or
+// has grown meanwhile, and whether it has an origin or not.
+Test(MachineMail, put_back_where_it_lay) {
+    for (int shape = 0; shape < 8; ++shape) {
+        const bool more = (shape & 1) != 0, grows = (shape & 2) != 0, origin = (shape & 4) != 0;
+        mc::machine::Mailbox mail(100);
+        cr_assert(mail.reserve(3));
+        const Envelope plain{1, 2, 3, 4, 5, 6, 0, 0, 0}, reply{1, 2, 3, 4, 5, 6, 7, 8, 9};
+        const Envelope &sent = origin ? reply : plain, &other = origin ? plain : reply;
+        Envelope got;
+        (void)mail.push(other);
+        (void)mail.pop(&got);
+        const uint64_t position = mail.push(sent);
+        if (more)
+            (void)mail.push(other);
+        cr_assert_eq(mail.pop(&got), position);
+        cr_assert_null(mail.waiting(position));
+        cr_assert(!grows || mail.reserve(20));
+        mail.unpop(got, position);
+        cr_assert_not_null(mail.waiting(position), "shape %d", shape);
+        cr_assert_eq(mail.waiting(position)->payload0, 5);
+        const Envelope *const expected[] = {&sent, &other};
+        for (int i = 0; i < 1 + more; ++i) {
+            (void)mail.pop(&got);
+            cr_assert_eq(std::memcmp(&got, expected[i], sizeof got), 0, "shape %d, the envelope %d", shape, i);
+        }
+        cr_assert(mail.empty());
+    }
 }

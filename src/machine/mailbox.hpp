@@ -7,8 +7,8 @@
 // The ring grows by doubling up to the bound: a bound of millions costs nothing until they come. `at_first` envelopes get their room
 // with the first, so the mailbox of a machine that is not behind allocates once. Nothing fails but reserve.
 //
-// Who finds it empty passes positions over, to begin at the ring's beginning (of a large one: at one of few places): a machine that
-// gets its mail one by one uses the same cache lines for all of it. What is no reply has no origin, and while nothing that waits has
+// Whose last envelope is taken passes positions over, so that the next lies at the ring's beginning (of a large one: at one of few
+// places): a machine that gets its mail one by one uses the same cache lines for all of it. What is no reply has no origin, and while nothing that waits has
 // one, these words of the cells are neither written nor read: a machine that gets messages one by one uses one line, in which the
 // ring's head is, too.
 #pragma once
@@ -59,13 +59,13 @@ public:
 
     // Where it lies from now on. There is memory.
     uint64_t push(const Envelope &envelope) noexcept {
-        write(next_cell(), envelope);
+        write(next_cell(has_origin(envelope)), envelope);
         return ring_->taken + length_++;
     }
     // The same of a message or a request, and of a reply, which are written where they lie.
     __attribute__((always_inline)) uint64_t push_message(uint32_t src, uint64_t kind, uint64_t reply_cap,
                                                          uint64_t payload0, uint64_t payload1) noexcept {
-        Envelope &to = next_cell();
+        Envelope &to = next_cell(false);
         to.kind = kind;
         to.src = src;
         to.reply_cap_id = reply_cap;
@@ -79,9 +79,7 @@ public:
     __attribute__((always_inline)) void push_reply(uint32_t src, uint64_t kind, uint64_t pending, uint64_t payload0,
                                                    uint64_t payload1, uint64_t origin0, uint64_t origin1,
                                                    uint64_t site) noexcept {
-        Envelope &to = next_cell();
-        if (!ring_->origins)
-            begin_origins();
+        Envelope &to = next_cell(true);
         to.kind = kind;
         to.src = src;
         to.reply_cap_id = 0;
@@ -102,11 +100,12 @@ public:
         else
             copy_origin(*out, first);
     }
-    // It is not empty.
-    __attribute__((always_inline)) void pop(Envelope *out) noexcept {
+    // It is not empty. Where the envelope lay.
+    __attribute__((always_inline)) uint64_t pop(Envelope *out) noexcept {
         copy_first(out);
-        ++ring_->taken;
-        --length_;
+        const uint64_t position = ring_->taken, over = ring_->mask & most_passed_over;
+        ring_->taken = --length_ != 0 ? position + 1 : (position + 1 + over) & ~over;
+        return position;
     }
 
     // The envelope at a position that was given out, while it waits here; else null.
@@ -114,9 +113,12 @@ public:
         return ring_ != nullptr && position - ring_->taken < length_ ? &cell(position - ring_->taken) : nullptr;
     }
 
-    // What was popped last is first again; nothing has been pushed since. It is written anew: the ring may have grown meanwhile.
-    void unpop(const Envelope &envelope) noexcept {
-        --ring_->taken;
+    // What was popped last is first again, where it lay; nothing has been pushed since. It is written anew: the ring may have grown
+    // meanwhile.
+    void unpop(const Envelope &envelope, uint64_t position) noexcept {
+        ring_->taken = position;
+        if (has_origin(envelope) && !ring_->origins)
+            begin_origins();
         write(cell(0), envelope);
         ++length_;
     }
@@ -180,31 +182,29 @@ private:
 
     // Of those that wait, the one behind so many.
     Envelope &cell(uint64_t behind) const noexcept { return ring_->cells()[(ring_->taken + behind) & ring_->mask]; }
-    __attribute__((always_inline)) Envelope &next_cell() noexcept {
+    // For an envelope with an origin, or without.
+    __attribute__((always_inline)) Envelope &next_cell(bool origin) noexcept {
         MC_DEBUG_INVARIANT(length_ <= ring_->mask, length_);
-        if (length_ == 0) {
-            const uint64_t over = ring_->mask & most_passed_over;
-            ring_->taken = (ring_->taken + over) & ~over;
-            ring_->origins = false;
+        if (ring_->origins != origin) {
+            if (length_ == 0)
+                ring_->origins = origin;
+            else if (origin)
+                begin_origins();
         }
         return cell(length_);
     }
-    // From now on all cells have them; the one that is about to be written, at either end, gets its own.
-    __attribute__((always_inline)) void begin_origins() noexcept {
-        ring_->origins = true;
-        if (length_ != 0) [[unlikely]]
-            clear_origins();
+    static bool has_origin(const Envelope &envelope) noexcept {
+        return (envelope.origin_payload0 | envelope.origin_payload1 | envelope.origin_request_site_key) != 0;
     }
-    __attribute__((noinline)) void clear_origins() noexcept {
+    // From now on all cells have them; the one that is about to be written, at either end, gets its own.
+    __attribute__((noinline)) void begin_origins() noexcept {
+        ring_->origins = true;
         for (uint32_t i = 0; i <= length_; ++i)
             clear_origin(cell(i));
     }
     // A cell that is none of those that wait.
     void write(Envelope &to, const Envelope &envelope) noexcept {
         copy_message(to, envelope);
-        if (!ring_->origins &&
-            (envelope.origin_payload0 | envelope.origin_payload1 | envelope.origin_request_site_key) != 0)
-            begin_origins();
         if (ring_->origins)
             copy_origin(to, envelope);
     }

@@ -57,10 +57,11 @@ struct Row : base::ListNode<Row, OfMachine>, base::ListNode<Row, ByAge> {
     // As a new one, but for what is written when it is used: it is in no list.
     void reset() noexcept {
         requester = 0; // of an asker it stays that
-        asker = nullptr;
-        waker = {};
+        if (asker != nullptr) [[unlikely]] {
+            asker = nullptr;
+            waker = {};
+        }
         active = claimed = false;
-        next = nullptr;
     }
 };
 

@@ -340,13 +340,13 @@ private:
 struct ReadyChain {
     void push(Machine &machine) noexcept {
         machine.next = nullptr;
-        *end = &machine;
-        end = &machine.next;
+        (first == nullptr ? first : last->next) = &machine;
+        last = &machine;
     }
     bool empty() const noexcept { return first == nullptr; }
 
     Machine *first = nullptr;
-    Machine **end = &first;
+    Machine *last = nullptr; // of one that is not empty
 };
 
 } // namespace mc::machine
