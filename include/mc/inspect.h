@@ -14,7 +14,7 @@ MC_EXTERN_C_BEGIN
 enum { MC_TASK_MICROTHREAD = 0, MC_TASK_THREAD = 1 };
 enum { MC_TASK_RUNNING = 0, MC_TASK_RUNNABLE = 1, MC_TASK_WAITING = 2 };
 
-/* What a task waits for. object of mc_task_info is the thing's address, or 0. */
+/* What a task waits for. object of mc_task_info is the thing's address, a machine's or request's id, or 0. */
 enum {
     MC_WAIT_NONE = 0,
     MC_WAIT_SLEEP = 1,
@@ -33,7 +33,9 @@ enum {
     MC_WAIT_WRITE_LOCK = 14,
     MC_WAIT_GROUP = 15,
     MC_WAIT_QUIESCENCE = 16,
-    MC_WAIT_BLOCKING_CALL = 17
+    MC_WAIT_BLOCKING_CALL = 17,
+    MC_WAIT_MAILBOX = 18, /* room in the mailbox of the machine `object` */
+    MC_WAIT_POLL = 19     /* mail of machine `object`, which is polled; 0: of any that is */
 };
 
 #define MC_NAME_BYTES 32

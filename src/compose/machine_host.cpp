@@ -157,7 +157,7 @@ bool MachineHost::begin_serving(Shard &shard) noexcept {
 bool MachineHost::end_serving(Shard &shard) noexcept {
     if (shard.length != 0 && !is_closed())
         return false;
-    shard.served = false;
+    shard.served = shard.turning = false;
     (void)idle_shards_.fetch_or(uint64_t{1} << (&shard - shards_), sync::relaxed);
     return true;
 }
@@ -202,11 +202,35 @@ void MachineHost::one_less() noexcept {
     {
         const base::SpinGuard guard(idle_lock_);
         MC_INVARIANT(busy_ != 0, 0);
-        if (--busy_ == 0)
-            while (sched::Waiting *waiting = idle_waiters_.take_first(MC_OK))
-                taken.push_back(waiting);
+        if (--busy_ == 0 || is_closed())
+            take_idle_waiters(&taken);
     }
     sched::WaitList::wake_all(taken);
+}
+
+void MachineHost::take_idle_waiters(sched::WaitList::Taken *taken) noexcept {
+    while (sched::Waiting *waiting = idle_waiters_.take_first(MC_OK))
+        taken->push_back(waiting);
+}
+
+// It is closed, and one handler less runs.
+void MachineHost::tell_who_drops() noexcept {
+    sched::WaitList::Taken taken;
+    {
+        const base::SpinGuard guard(idle_lock_);
+        take_idle_waiters(&taken);
+    }
+    sched::WaitList::wake_all(taken);
+}
+
+// A handler runs, perhaps.
+bool MachineHost::turns() noexcept {
+    for (uint32_t i = 0; i < count_; ++i) {
+        const base::SpinGuard guard(shards_[i].lock);
+        if (shards_[i].turning)
+            return true;
+    }
+    return false;
 }
 
 uint64_t MachineHost::ready_length() const noexcept {
@@ -244,10 +268,14 @@ void MachineHost::serve_turn(Shard &shard) noexcept {
         one_less();
         return unpin();
     }
-    if (made != nullptr) {
+    {
         const base::SpinGuard guard(shard.lock);
-        shard.append_all(made);
+        if (made != nullptr)
+            shard.append_all(made);
+        shard.turning = false;
     }
+    if (is_closed()) [[unlikely]]
+        tell_who_drops();
     sched::queue_step(*pool_, shard.step);
 }
 
@@ -261,6 +289,7 @@ MachineHost::Machine *MachineHost::next(Shard &shard, Machine *made) noexcept {
             shard.append_all(made);
         if (is_closed())
             return nullptr;
+        shard.turning = true;
         length = shard.length;
         machine = !simulated_ || length < 2 ? shard.take() : shard.take_at(sched::simulator()->pick(length));
     }
@@ -352,8 +381,9 @@ void MachineHost::queue_polled(Machine *machine) noexcept {
         waits = machine->is_polled() && machine->takes_mail();
         if (waits || polling_ended_) {
             const bool alone = machine->binding == machine::Binding::poll_alone;
-            (alone ? polled_alone_ : polled_).append(machine);
-            take_poller(alone ? machine->id : 0, &taken);
+            const uint32_t id = alone ? machine->id : 0;
+            poll_place(id).machines.append(machine);
+            take_poller(id, &taken);
             waits = !polling_ended_;
             machine = nullptr;
         }
@@ -367,7 +397,8 @@ void MachineHost::queue_polled(Machine *machine) noexcept {
 
 // Under the lock: who polls that machine, or any (0), and has waited longest.
 void MachineHost::take_poller(uint32_t id, sched::WaitList::Taken *taken) noexcept {
-    if (sched::Waiting *waiting = pollers_.take_first_if(MC_OK, [=](const sched::Waiting &w) { return w.asks == id; }))
+    sched::WaitList &pollers = poll_place(id).pollers;
+    if (sched::Waiting *waiting = pollers.take_first_if(MC_OK, [=](const sched::Waiting &w) { return w.asks == id; }))
         taken->push_back(waiting);
 }
 
@@ -382,10 +413,10 @@ void MachineHost::pass_on(uint32_t id) noexcept {
     sched::WaitList::wake_all(taken);
 }
 
-void MachineHost::stop_polled(Machine *machine) noexcept {
+void MachineHost::stop_polled(Machine *machine, uint32_t alone) noexcept {
     {
         const base::SpinGuard guard(polled_lock_);
-        if (polling_ended_ || (!polled_.remove(machine) && !polled_alone_.remove(machine)))
+        if (polling_ended_ || !poll_place(alone).machines.remove(machine))
             return;
     }
     engine_->give_back(machine);
@@ -395,20 +426,20 @@ void MachineHost::stop_polled(Machine *machine) noexcept {
 // Under the lock: the machine that is to be polled next; null: none. Its id is written under its own lock, too, but not while it is
 // in the list and lives.
 MachineHost::Machine *MachineHost::find_polled(uint32_t id) noexcept {
+    Machine *at = poll_place(id).machines.first;
     if (id == 0)
-        return polled_.first;
-    Machine *machine = engine_->table().find(id);
-    for (Machine *at = polled_alone_.first; at != nullptr; at = at->next)
-        if (at == machine)
-            return at;
-    return nullptr;
+        return at;
+    const Machine *machine = engine_->table().find(id);
+    while (at != nullptr && at != machine)
+        at = at->next;
+    return at;
 }
 
 MachineHost::Machine *MachineHost::take_polled(uint32_t id) noexcept {
     const base::SpinGuard guard(polled_lock_);
     Machine *machine = polling_ended_ ? nullptr : find_polled(id);
     if (machine != nullptr)
-        (void)(id == 0 ? polled_ : polled_alone_).remove(machine);
+        (void)poll_place(id).machines.remove(machine);
     return machine;
 }
 
@@ -428,8 +459,9 @@ bool MachineHost::wait_for_polled(sched::ThreadContext &thread, uint32_t id, int
     sched::Waiting waiting;
     waiting.asks = id;
     sched::Parking parking(nullptr, deadline_ns, nullptr);
-    parking.waits_for = sched::WaitsFor(sched::WaitKind::receive, this);
-    const sched::WakeReason reason = pollers_.wait(thread, polled_lock_, waiting, sched::WaitList::At::back, parking);
+    parking.waits_for = sched::WaitsFor(sched::WaitKind::poll, uint64_t{id});
+    const sched::WakeReason reason =
+        poll_place(id).pollers.wait(thread, polled_lock_, waiting, sched::WaitList::At::back, parking);
     if (reason == sched::WakeReason::ready)
         return true;
     polled_lock_.unlock();
@@ -444,11 +476,12 @@ void MachineHost::end_polling() noexcept {
     {
         const base::SpinGuard guard(polled_lock_);
         polling_ended_ = true;
-        for (const PollList *list : {&polled_, &polled_alone_})
-            for (const Machine *machine = list->first; machine != nullptr; machine = machine->next)
+        for (PollPlace *place = polled_; place != polled_ + poll_places; ++place) {
+            for (const Machine *machine = place->machines.first; machine != nullptr; machine = machine->next)
                 ++waiting_machines;
-        while (sched::Waiting *waiting = pollers_.take_first(MC_OK))
-            taken.push_back(waiting);
+            while (sched::Waiting *waiting = place->pollers.take_first(MC_OK))
+                taken.push_back(waiting);
+        }
     }
     sched::WaitList::wake_all(taken);
     for (; waiting_machines != 0; --waiting_machines)
@@ -536,7 +569,7 @@ void MachineHost::look_at_tokens(void *host) noexcept {
     auto &self = *static_cast<MachineHost *>(host);
     int64_t next = self.is_closed() ? INT64_MAX : self.expire_tokens(self.now_ns());
     if (next == INT64_MAX) {
-        self.expiry_.set.store(0, sync::release); // likewise
+        (void)self.expiry_.set.exchange(0, sync::acq_rel); // likewise
         next = self.is_closed() ? INT64_MAX : self.next_expiry_ns();
         if (next == INT64_MAX || self.expiry_.set.exchange(1, sync::acq_rel) != 0)
             return self.unpin();
@@ -566,6 +599,7 @@ bool MachineHost::make_alarm(Alarm &alarm, void (*step)(void *), const char *nam
     alarm.host = this;
     alarm.action = &alarm_action_;
     alarm.set.store(0, sync::relaxed);
+    alarm.sooner.store(0, sync::relaxed);
     alarm.step = sched::make_step(step, this, name);
     return alarm.step != nullptr;
 }
@@ -581,8 +615,10 @@ void MachineHost::set_alarm(Alarm &alarm, int64_t deadline_ns) noexcept {
 // By who has the alarm's pin; the last that it does.
 void MachineHost::arm_again(Alarm &alarm, int64_t deadline_ns) noexcept {
     arm(alarm, deadline_ns);
-    // acq_rel, as close: either we find it closed, or who closes finds the alarm armed.
-    if ((uses_.fetch_add(0, sync::acq_rel) & closed) != 0)
+    // Who wants it sooner says so before he looks into the heap for it: he has found it there, or we find what he has said.
+    if (alarm.sooner.exchange(0, sync::acquire) != 0 && sched::TimerHeap::cancel(alarm))
+        arm(alarm, now_ns());
+    if (closed_meanwhile()) // or who closes finds the alarm armed
         cancel(alarm);
 }
 
@@ -611,8 +647,9 @@ void MachineHost::fire(sched::Timer &timer, uint64_t, int64_t) noexcept {
     sched::queue_step(*alarm.host->pool_, alarm.step);
 }
 
-// It was set for later, perhaps.
+// It was set for later, perhaps, or is just being set.
 void MachineHost::set_anew(Alarm &alarm) noexcept {
+    alarm.sooner.store(1, sync::release);
     cancel(alarm);
     set_alarm(alarm, now_ns());
 }
@@ -645,7 +682,8 @@ void MachineHost::look_at_clock(void *host) noexcept {
     auto &self = *static_cast<MachineHost *>(host);
     int64_t next = self.is_closed() ? INT64_MAX : self.engine_->expire_by_clock(self.now_ns());
     if (next == INT64_MAX) {
-        self.clock_.set.store(0, sync::release); // likewise
+        // A read-modify-write, as in set_alarm: who has found it set before that has changed what we look at from here on.
+        (void)self.clock_.set.exchange(0, sync::acq_rel);
         next = self.is_closed() ? INT64_MAX : self.engine_->next_timeout_ns();
         if (next == INT64_MAX || self.clock_.set.exchange(1, sync::acq_rel) != 0)
             return self.unpin();
@@ -665,7 +703,7 @@ void MachineHost::look_at_shards(void *host) noexcept {
             break;
     }
     if (self.is_closed() || !self.busy()) {
-        self.watch_.set.store(0, sync::release); // likewise
+        (void)self.watch_.set.exchange(0, sync::acq_rel); // likewise
         if (self.is_closed() || !self.busy() || self.watch_.set.exchange(1, sync::acq_rel) != 0)
             return self.unpin();
     }
@@ -679,7 +717,10 @@ bool MachineHost::make_shards(uint32_t count) noexcept {
     if (shards_ == nullptr)
         return false;
     count_ = count;
-    bool good = true;
+    polled_ = base::allocate_array<PollPlace>(poll_places);
+    for (uint32_t i = 0; polled_ != nullptr && i < poll_places; ++i)
+        new (&polled_[i]) PollPlace();
+    bool good = polled_ != nullptr;
     for (uint32_t i = 0; i < count; ++i) {
         Shard &shard = *new (&shards_[i]) Shard();
         shard.host = this;
@@ -703,6 +744,8 @@ void MachineHost::release_shards() noexcept {
         sched::drop_step(alarm->step);
         alarm->step = nullptr;
     }
+    base::deallocate_array(polled_, poll_places);
+    polled_ = nullptr;
     shards_ = nullptr;
     count_ = 0;
 }
@@ -716,8 +759,10 @@ int32_t MachineHost::attach(uint64_t word, sched::Pool &pool) noexcept {
     MachineHost *host = host_slab().acquire();
     if (host == nullptr)
         return MC_E_NOMEM;
-    const int32_t status = host->begin(word, pool, *runtime.engine());
+    const int32_t status = pool.attach_guest() ? host->begin(word, pool, *runtime.engine()) : MC_E_SHUTDOWN;
     if (status != MC_OK) {
+        if (status != MC_E_SHUTDOWN)
+            pool.detach_guest();
         host_slab().release(host);
         return status;
     }
@@ -752,6 +797,7 @@ int32_t MachineHost::begin(uint64_t word, sched::Pool &pool, machine::Engine<mac
     (void)machine::replace_runtime(word, machine::Runtime(&from), machine::Runtime(static_cast<machine::Host *>(this)));
     if (Engine *pinned = pin(word); pinned != nullptr) {
         pinned->wake_polled();
+        restore_alarms(); // for requests from before
         unpin();
     }
     return MC_OK;
@@ -790,6 +836,7 @@ int32_t MachineHost::detach(uint64_t word) noexcept {
         engine_->leave(*shards_[i].dispatch);
     Engine::end(engine_);
     release_shards();
+    pool_->detach_guest();
     unpin(); // the caller's; it is closed, and has nothing to end
     host_slab().release(this);
     return MC_OK;
@@ -798,6 +845,7 @@ int32_t MachineHost::detach(uint64_t word) noexcept {
 void MachineHost::drop() noexcept {
     (void)uses_.fetch_add(1, sync::acq_rel); // ours
     close();
+    pool_->guest_leaves();
     engine_->be_quiet();
     engine_->end_askers();
     end_polling();
@@ -806,14 +854,33 @@ void MachineHost::drop() noexcept {
     int32_t status = MC_OK;
     sched::ThreadContext *thread = sched::attach(&status);
     if (thread != nullptr && sched::may_block(*thread) == MC_OK) {
-        (void)wait_until_idle(*thread, MC_FOREVER, false);
-        // Those who are on their way out: then it ends here, and not a moment later with the last of them.
-        (void)wait_briefly(MC_SEC, [this] {
+        wait_until_nothing_turns(*thread);
+        // Those who are on their way out: then it ends here, and not a moment later with the last of them. But not who has called a
+        // user, which may be what calls us; nor pumps that nobody runs, for long.
+        const sched::ThreadContext &here = sched::here_now();
+        const bool runs = pool_->many() || (here.executor != nullptr && &here.executor->pool() == pool_);
+        (void)wait_briefly(runs ? MC_SEC : MC_MS, [this] {
             cancel_alarms();
-            return is_last_out();
+            return is_last_out_but(engine_->in_users());
         });
     }
     unpin();
+}
+
+// By who has closed it.
+void MachineHost::wait_until_nothing_turns(sched::ThreadContext &thread) noexcept {
+    for (sched::ThreadContext *here = &thread;; here = &sched::here_now()) {
+        idle_lock_.lock();
+        if (busy_ == 0 || !turns() || sched::refuse_to_wait(*here, MC_FOREVER) != MC_OK)
+            return idle_lock_.unlock();
+        sched::Waiting waiting;
+        sched::Parking parking(nullptr, MC_FOREVER, nullptr);
+        parking.waits_for = sched::WaitsFor(sched::WaitKind::quiescence, this);
+        parking.may_be_cancelled = false;
+        if (idle_waiters_.wait(*here, idle_lock_, waiting, sched::WaitList::At::back, parking) !=
+            sched::WakeReason::ready)
+            return idle_lock_.unlock();
+    }
 }
 
 void MachineHost::unused() noexcept {
@@ -826,11 +893,12 @@ void MachineHost::unused() noexcept {
     for (uint32_t i = 0; i < count_; ++i)
         while (Machine *machine = shards_[i].take())
             engine_->forget(machine);
-    for (PollList *list : {&polled_, &polled_alone_})
-        while (Machine *machine = list->take())
+    for (PollPlace *place = polled_; place != polled_ + poll_places; ++place)
+        while (Machine *machine = place->machines.take())
             engine_->forget(machine);
     Engine::end(engine_);
     release_shards();
+    pool_->guest_left();
     host_slab().release(this);
 }
 
@@ -838,8 +906,7 @@ void drop_attached(machine::Host &host) noexcept { static_cast<MachineHost &>(ho
 
 // --- waiting ---------------------------------------------------------------------------------------------------------------
 
-int32_t MachineHost::wait_until_idle(sched::ThreadContext &thread, int64_t deadline_ns,
-                                     bool may_be_cancelled) noexcept {
+int32_t MachineHost::wait_until_idle(sched::ThreadContext &thread, int64_t deadline_ns) noexcept {
     idle_lock_.lock();
     if (busy_ == 0) {
         idle_lock_.unlock();
@@ -852,11 +919,10 @@ int32_t MachineHost::wait_until_idle(sched::ThreadContext &thread, int64_t deadl
     sched::Waiting waiting;
     sched::Parking parking(nullptr, deadline_ns, nullptr);
     parking.waits_for = sched::WaitsFor(sched::WaitKind::quiescence, this);
-    parking.may_be_cancelled = may_be_cancelled;
     const sched::WakeReason reason =
         idle_waiters_.wait(thread, idle_lock_, waiting, sched::WaitList::At::back, parking);
     if (reason == sched::WakeReason::ready)
-        return MC_OK;
+        return is_closed() && busy() ? MC_E_SHUTDOWN : MC_OK;
     idle_lock_.unlock();
     return sched::status_of(reason);
 }
@@ -886,38 +952,48 @@ int32_t MachineHost::send(sched::ThreadContext &thread, Engine &engine, uint32_t
                           const mc_machine_envelope_t &envelope, int64_t deadline_ns) noexcept {
     machine::Guest guest;
     sched::ThreadContext *here = &thread;
+    bool has_turn = false;
     for (;;) {
         bool waits = false; // in the list of those who wait for room
-        const mc_mailbox_enqueue_result_t result = engine.enqueue_or_wait(dst, envelope, guest, &waits);
+        const mc_mailbox_enqueue_result_t result = engine.enqueue_or_wait(dst, envelope, guest, has_turn, &waits);
+        if (has_turn)
+            engine.pass_on_room(dst); // used or not
         if (result == MC_MAILBOX_ENQUEUE_OK)
             return MC_OK;
         int32_t status = result == MC_MAILBOX_ENQUEUE_FULL && !waits ? MC_E_NOMEM : status_of(result);
-        if (waits) {
-            guest.lock.lock();
-            if (guest.short_of == 0) { // there is room again
-                guest.lock.unlock();
-                status = is_closed() ? MC_E_SHUTDOWN : sched::refuse_to_wait(*here, deadline_ns);
-                if (status == MC_OK)
-                    continue;
-            } else {
-                status = is_closed() ? MC_E_SHUTDOWN : sched::refuse_to_begin(*here, deadline_ns, nullptr);
-                if (status != MC_OK) {
-                    guest.lock.unlock();
-                } else {
-                    PlaceParking parking(guest, sched::WaitsFor(sched::WaitKind::send, dst), deadline_ns);
-                    const sched::WakeReason reason = sched::park(*here, parking);
-                    here = &sched::here_now(); // another thread's, perhaps
-                    if (reason == sched::WakeReason::ready)
-                        continue;
-                    status = sched::status_of(reason);
-                }
-                if (!engine.leave_list(dst, guest))
-                    continue; // its turn has come all the same
-            }
+        if (waits && wait_in_list(&here, engine, dst, guest, deadline_ns, &status)) {
+            if (guest.delivered)
+                return MC_OK;
+            has_turn = !is_closed();
+            if (has_turn)
+                continue;
+            status = MC_E_SHUTDOWN;
         }
         engine.lose(dst, result, envelope);
         return status;
     }
+}
+
+// True: it was let go, perhaps after its wait's end. False: it has left, for that reason.
+bool MachineHost::wait_in_list(sched::ThreadContext **here, Engine &engine, uint32_t dst, machine::Guest &guest,
+                               int64_t deadline_ns, int32_t *status) noexcept {
+    guest.lock.lock();
+    if (guest.doing == machine::Doing::nothing) {
+        guest.lock.unlock();
+        return true;
+    }
+    *status = is_closed() ? MC_E_SHUTDOWN : sched::refuse_to_begin(**here, deadline_ns, nullptr);
+    if (*status != MC_OK) {
+        guest.lock.unlock();
+    } else {
+        PlaceParking parking(guest, sched::WaitsFor(sched::WaitKind::mailbox, uint64_t{dst}), deadline_ns);
+        const sched::WakeReason reason = sched::park(**here, parking);
+        *here = &sched::here_now(); // another thread's, perhaps
+        if (reason == sched::WakeReason::ready)
+            return true;
+        *status = sched::status_of(reason);
+    }
+    return !engine.leave_list(dst, guest);
 }
 
 int32_t MachineHost::ask(sched::ThreadContext &thread, Engine &engine, uint32_t dst,

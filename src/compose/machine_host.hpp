@@ -53,8 +53,9 @@ public:
     // Out of the registry: everything ends, when nobody is in it any more. Waits for pumps, where the caller may wait.
     void drop() noexcept;
 
-    // By who has a pin. Until no machine is ready and no handler runs. MC_OK or a status of the wait.
-    int32_t wait_until_idle(sched::ThreadContext &thread, int64_t deadline_ns, bool may_be_cancelled = true) noexcept;
+    // By who has a pin. Until no machine is ready and no handler runs. MC_OK or a status of the wait; MC_E_SHUTDOWN: the runtime was
+    // dropped.
+    int32_t wait_until_idle(sched::ThreadContext &thread, int64_t deadline_ns) noexcept;
     // Sends a request and waits for the answer. MC_OK; MC_E_NOENT, MC_E_CLOSED, MC_E_FULL as for a send; a status of the wait;
     // MC_E_SHUTDOWN: the runtime was dropped.
     int32_t ask(sched::ThreadContext &thread, Engine &engine, uint32_t dst, const mc_machine_envelope_t &request,
@@ -78,7 +79,7 @@ public:
     // --- machine::Host
     void ready(Machine *first) noexcept override;
     void polled(Machine *first) noexcept override;
-    void stop_polled(Machine *machine) noexcept override;
+    void stop_polled(Machine *machine, uint32_t alone) noexcept override;
     void wake(const machine::Waker &waker) noexcept override;
     int64_t now_ns() const noexcept override;
     int64_t about_now_ns() const noexcept override;
@@ -92,6 +93,7 @@ private:
         base::Spinlock lock;
         // guarded by lock
         bool served = false;
+        bool turning = false; // its pump dispatches, now
         uint32_t length = 0;
         Machine *first = nullptr;
         Machine *last = nullptr;
@@ -111,6 +113,7 @@ private:
         MachineHost *host = nullptr;
         sched::Task *step = nullptr;
         sync::atomic<uint32_t> set{0};
+        sync::atomic<uint32_t> sooner{0}; // it is to be looked at anew as soon as it is armed
     };
 
     int32_t begin(uint64_t word, sched::Pool &pool, machine::Engine<machine::Seq> &from) noexcept;
@@ -147,8 +150,14 @@ private:
     void restore_alarms() noexcept;
     int64_t next_expiry_ns() noexcept;
     bool busy() noexcept;
+    bool turns() noexcept;
+    void take_idle_waiters(sched::WaitList::Taken *taken) noexcept;
+    void tell_who_drops() noexcept;
+    bool wait_in_list(sched::ThreadContext **here, Engine &engine, uint32_t dst, machine::Guest &guest,
+                      int64_t deadline_ns, int32_t *status) noexcept;
+    void wait_until_nothing_turns(sched::ThreadContext &thread) noexcept;
 
-    // Machines that wait to be polled; whose turn it is depends on who asks.
+    // Machines that wait to be polled.
     struct PollList {
         Machine *first = nullptr;
         Machine *last = nullptr;
@@ -157,6 +166,13 @@ private:
         bool remove(const Machine *machine) noexcept;
         Machine *take() noexcept;
     };
+    // Those that are polled alone, and who polls them, by their ids; place 0: those that are not, and who polls any.
+    struct PollPlace {
+        PollList machines;
+        sched::WaitList pollers;
+    };
+    static constexpr uint32_t poll_places = 512;
+    PollPlace &poll_place(uint32_t id) noexcept { return polled_[id == 0 ? 0 : 1 + id % (poll_places - 1)]; }
     Machine *find_polled(uint32_t id) noexcept;
     Machine *take_polled(uint32_t id) noexcept;
     void queue_polled(Machine *machine) noexcept;
@@ -181,15 +197,13 @@ private:
     Alarm expiry_;                              // for tokens
     sync::atomic<int64_t> token_timeout_ns_{0}; // any thread; 0: never
 
-    base::Spinlock polled_lock_; // innermost, but for what parking takes
-    PollList polled_;            // guarded by polled_lock_
-    PollList polled_alone_;      // likewise
-    bool polling_ended_ = false; // likewise
-    sched::WaitList pollers_;    // likewise
-    base::Spinlock tokens_lock_; // innermost
-    base::List<Token> tokens_;   // that are open, the oldest first; guarded by tokens_lock_
+    base::Spinlock polled_lock_;  // innermost, but for what parking takes
+    PollPlace *polled_ = nullptr; // what is in them: guarded by polled_lock_
+    bool polling_ended_ = false;  // guarded by polled_lock_
+    base::Spinlock tokens_lock_;  // innermost
+    base::List<Token> tokens_;    // that are open, the oldest first; guarded by tokens_lock_
 
-    base::Spinlock idle_lock_; // innermost, but for what parking takes
+    base::Spinlock idle_lock_; // before those of shards, and what parking takes; else innermost
     uint64_t busy_ = 0; // shards that are served, and polled machines that have mail or a token; guarded by idle_lock_
     bool live_ = false; // likewise: it has an engine to end
     sched::WaitList idle_waiters_; // likewise

@@ -22,7 +22,8 @@ static_assert(MC_TASK_RUNNABLE == static_cast<int>(TaskState::runnable) &&
 static_assert(MC_WAIT_CHOICE == static_cast<int>(WaitKind::choice) &&
               MC_WAIT_MUTEX == static_cast<int>(WaitKind::mutex) &&
               MC_WAIT_GROUP == static_cast<int>(WaitKind::group) &&
-              MC_WAIT_BLOCKING_CALL == static_cast<int>(WaitKind::blocking_call));
+              MC_WAIT_BLOCKING_CALL == static_cast<int>(WaitKind::blocking_call) &&
+              MC_WAIT_POLL == static_cast<int>(WaitKind::poll));
 
 void copy_name(char (&to)[MC_NAME_BYTES], const char (&from)[32]) noexcept {
     static_assert(sizeof to == sizeof from);
@@ -115,10 +116,11 @@ namespace {
 
 constexpr const char *kinds[] = {"microthread", "thread"};
 constexpr const char *states[] = {"running", "runnable", "waiting"};
-constexpr const char *waits[] = {"none",      "sleep",     "send",       "receive",   "choice",     "join",
-                                 "operation", "mutex",     "request",    "semaphore", "waitgroup",  "once",
-                                 "condition", "read_lock", "write_lock", "group",     "quiescence", "blocking_call"};
-static_assert(sizeof waits / sizeof *waits == MC_WAIT_BLOCKING_CALL + 1);
+constexpr const char *waits[] = {"none",      "sleep",      "send",          "receive",   "choice",
+                                 "join",      "operation",  "mutex",         "request",   "semaphore",
+                                 "waitgroup", "once",       "condition",     "read_lock", "write_lock",
+                                 "group",     "quiescence", "blocking_call", "mailbox",   "poll"};
+static_assert(sizeof waits / sizeof *waits == MC_WAIT_POLL + 1);
 
 // What the writer writes to: pieces go to the caller's function as the buffer fills.
 class Pieces {

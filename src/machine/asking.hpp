@@ -149,8 +149,8 @@ bool Engine<Sync>::answer(Asker &asker, uint64_t cap, Envelope &envelope, mc_mac
     const uint64_t site = row->site;
     pending_.recycle(row);
     if (hooked(hooks.pending))
-        (void)base::call_guarded("a hook of requests",
-                                 [&] { hooks.pending(hooks.context, 0, cap, site, MC_PENDING_CLEANUP_COMPLETED); });
+        call_user("a hook of requests",
+                  [&] { hooks.pending(hooks.context, 0, cap, site, MC_PENDING_CLEANUP_COMPLETED); });
     *result = MC_REPLY_OK;
     return true;
 }

@@ -40,8 +40,9 @@ public:
     // The same for machines that are polled: each is the host's until it gives it to Engine::begin_polled.
     virtual void polled(Machine *first) noexcept = 0;
     // A machine that waits to be polled is not to be polled any more: it goes to Engine::give_back. Where somebody has just polled
-    // it, or it is only about to wait, that one finds out. It may be another machine by now, which waits anew then.
-    virtual void stop_polled(Machine *machine) noexcept = 0;
+    // it, or it is only about to wait, that one finds out. It may be another machine by now, which waits anew then. alone: its
+    // id, if it was polled alone; 0: it was not.
+    virtual void stop_polled(Machine *machine, uint32_t alone) noexcept = 0;
     virtual void wake(const Waker &waker) noexcept = 0;
     // About now, in steady nanoseconds; cheap.
     virtual int64_t now_ns() const noexcept = 0;
@@ -70,8 +71,11 @@ protected:
         return uses_.compare_exchange_strong(one, closed | 1, sync::acq_rel, sync::relaxed);
     }
     void reopen() noexcept { (void)uses_.fetch_sub(closed, sync::release); } // it was closed, and the caller has a pin
-    bool is_last_out() const noexcept { return uses_.load(sync::relaxed) == (closed | 1); }
+    bool is_last_out_but(uint32_t others) const noexcept { return uses_.load(sync::relaxed) == (closed | 1) + others; }
     bool is_closed() const noexcept { return (uses_.load(sync::relaxed) & closed) != 0; }
+    // For who has just shown something that whoever closes it looks for after that: one finds the other. A read-modify-write, as
+    // close: they are in one order, and what comes second has seen what came before the first.
+    bool closed_meanwhile() noexcept { return (uses_.fetch_add(0, sync::acq_rel) & closed) != 0; }
 
     // It is closed, and nobody is in it. May be called anew by those who look in late; only the first call counts.
     virtual void unused() noexcept = 0;

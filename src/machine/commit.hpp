@@ -655,8 +655,9 @@ inline bool Engine<Sync>::commit_one(Dispatch &dispatch, Machine &self, const Tx
             perform();
             settle_state(dispatch, self); // the transaction may have given it back
             leave_handler(self);
+            if (on_full == OnFull::retry)
+                dispatch.short_of_us = take_short(self);
             wake(outcome->woken, self); // behind the one that it sent to
-            dispatch.short_of_us = take_short(self, self.mail.empty());
         }
         two.unlock();
         return good;
@@ -692,18 +693,21 @@ bool Engine<Sync>::commit_any(Dispatch &dispatch, Machine &self, const Txn &txn,
                     if (good) {
                         settle_state(dispatch, self); // the transaction may have given it back
                         leave_handler(self);
+                        if (on_full == OnFull::retry)
+                            dispatch.short_of_us = take_short(self);
                         wake(outcome->woken, self); // behind those that it sent to
-                        dispatch.short_of_us = take_short(self, self.mail.empty());
                     } else {
                         if (on_full == OnFull::retry) {
                             self.mail.unpop(dispatch.consumed, position);
                             dispatch.consumed = {};
                         }
                         if (dispatch.refusal == Refusal::full) {
-                            if (on_full == OnFull::retry && dispatch.full_of <= dispatch.full->mail.bound() &&
-                                wait_for_room(self, *dispatch.full))
-                                leave_handler(self);
-                            else
+                            // Nobody for whom there is room here keeps us from waiting.
+                            if (on_full == OnFull::retry && self.short_of_us != nullptr)
+                                dispatch.short_of_us = take_who_fit(self, true);
+                            if (on_full != OnFull::retry || dispatch.full_of > dispatch.full->mail.bound() ||
+                                !wait_for_room(self, *dispatch.full, dispatch.full_of,
+                                               dispatch.turn_of == dispatch.full->id))
                                 dispatch.refusal = Refusal::other; // there never will be room, or nobody waits
                         }
                     }

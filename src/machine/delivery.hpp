@@ -52,7 +52,7 @@ template <class Sync> void Engine<Sync>::drop(uint64_t word0, uint64_t word1) no
         for (Unheld *unheld = unheld_; unheld != nullptr; unheld = unheld->outer)
             unheld->forget(word0);
     }
-    drop_box(word0, word1 & MC_PAYLOAD_LAYOUT_ID_MASK);
+    drop_token(word0, word1 & MC_PAYLOAD_LAYOUT_ID_MASK);
 }
 
 template <class Sync> void Engine<Sync>::let_go(uint64_t word0, uint64_t word1) noexcept {
@@ -102,8 +102,7 @@ void Engine<Sync>::undeliverable(uint32_t dst, mc_dead_letter_reason_t reason, c
         unheld_ = &unheld;
     }
     if (hooked(hooks.dead_letter))
-        (void)base::call_guarded("a dead letter hook",
-                                 [&] { hooks.dead_letter(hooks.context, dst, reason, &envelope); });
+        call_user("a dead letter hook", [&] { hooks.dead_letter(hooks.context, dst, reason, &envelope); });
     if (held)
         return let_go(envelope);
     {
@@ -143,11 +142,9 @@ inline mc_dead_letter_reason_t Engine<Sync>::refusal(uint32_t dst, Machine **fou
 
 // It has got mail, or has begun to run.
 template <class Sync> inline void Engine<Sync>::wake(Woken &woken, Machine &machine) noexcept {
-    if (machine.queued || machine.dispatching || !machine.runs() || machine.mail.empty())
+    if (machine.queued || machine.doing != Doing::nothing || !machine.runs() || machine.mail.empty())
         return;
     if constexpr (Sync::shared) {
-        if (machine.short_of != 0)
-            return;
         machine.queued = true;
         (machine.is_polled() ? woken.polled : woken).push(machine);
     } else if (!machine.is_polled()) [[likely]] {
@@ -178,42 +175,102 @@ template <class Sync> Row *Engine<Sync>::reserve_row() noexcept {
 
 // --- attached: room --------------------------------------------------------------------------------------------------------
 //
-// Who may not go on before there is room in a mailbox is in a list of that machine's, a ring of which it has the last, and takes
-// its mail up again when one envelope has left the mailbox. Everybody does when the mailbox is empty, or takes no mail any more.
+// Who may not go on before there is room in a mailbox is in a list of that machine's, in the order in which they came: a ring, of
+// which the machine has the last. When there is room,
+//   a guest     has its envelope put into the mailbox, by whoever has made the room
+//   a machine   is let go, to run its envelope again; it has the machine's turn until that dispatch is over
+// As long as somebody in the list would fit, somebody else has a turn. Whoever had one, used or not (its handler has decided
+// otherwise, it waits elsewhere, it has stopped), lets the next go on for whom there is room by then. So one goes on at a time, and one more
+// for each envelope that leaves the mailbox, and nobody's place is lost.
+//   Who needs more room than there is lets others pass who need less.
+//   Who finds no room although it was its turn is first in the list again.
+//   Machines that are polled have no turns, which they might keep for long.
+// When the machine takes no mail any more, all are let go.
+//
 // Nobody joins who is waited for by those that he would wait for, since none of them would ever go on.
 
-// With the machine's lock: the first of those that wait, or all of them, as a ring by its last.
-template <class Sync> Machine *Engine<Sync>::take_short(Machine &machine, bool all) noexcept {
-    Machine *const last = machine.short_of_us;
-    if (last == nullptr) [[likely]]
-        return nullptr;
-    Machine *const first = last->next;
-    if (all || first == last) {
-        machine.short_of_us = nullptr;
-        return last;
+// With the machine's lock: a guest's envelope comes into the mailbox, which has room. False: no memory; it is to find that out itself.
+template <class Sync> bool Engine<Sync>::deliver_for(Guest &guest, Machine &machine) noexcept {
+    if (!machine.mail.reserve(1) || !hold(*guest.envelope)) {
+        machine.mail.give_back_unused();
+        return false;
     }
-    last->next = first->next;
-    first->next = first;
-    return first;
+    (void)machine.mail.push(*guest.envelope);
+    return guest.delivered = true;
 }
 
-// Nothing is locked: they are ready. One that has stopped meanwhile is kept.
-template <class Sync> void Engine<Sync>::release_short(Machine *last, Woken &woken) noexcept {
-    for (Machine *machine = last == nullptr ? nullptr : last->next; machine != nullptr;) {
+// The one behind `before` leaves the machine's list, and is last in the ring `taken`.
+template <class Sync> void Engine<Sync>::take_out(Machine &machine, Machine &before, Machine **taken) noexcept {
+    Machine &waiter = *before.next;
+    if (&before == &waiter)
+        machine.short_of_us = nullptr;
+    else if (machine.short_of_us == &waiter)
+        machine.short_of_us = &before;
+    before.next = waiter.next;
+    {
+        const base::SpinGuard waits(short_lock_);
+        waiter.short_of = 0; // not later: it is waited for by nobody's circle any more
+    }
+    if (*taken == nullptr) {
+        waiter.next = &waiter;
+    } else {
+        waiter.next = (*taken)->next;
+        (*taken)->next = &waiter;
+    }
+    *taken = &waiter;
+}
+
+// With the machine's lock, when an envelope has left its mailbox, and before it is made ready. Who is let go, as a ring by its last, for
+// let_go_on.
+template <class Sync> inline Machine *Engine<Sync>::take_short(Machine &machine) noexcept {
+    return machine.short_of_us == nullptr ? nullptr : take_who_fit(machine, false);
+}
+
+template <class Sync>
+__attribute__((noinline)) Machine *Engine<Sync>::take_who_fit(Machine &machine, bool all_who_fit) noexcept {
+    Machine *taken = nullptr;
+    for (Machine *before = machine.short_of_us; before != nullptr;) {
+        Machine &waiter = *before->next;
+        if (!machine.mail.fits(waiter.needs)) {
+            before = &waiter == machine.short_of_us ? nullptr : &waiter;
+            continue;
+        }
+        const bool was_last = &waiter == machine.short_of_us;
+        const bool delivered = waiter.binding == Binding::guest && deliver_for(static_cast<Guest &>(waiter), machine);
+        take_out(machine, *before, &taken);
+        if (was_last || machine.short_of_us == nullptr || (!delivered && !all_who_fit))
+            break;
+    }
+    return taken;
+}
+
+template <class Sync> Machine *Engine<Sync>::take_all_short(Machine &machine) noexcept {
+    Machine *taken = nullptr;
+    while (machine.short_of_us != nullptr)
+        take_out(machine, *machine.short_of_us, &taken);
+    return taken;
+}
+
+// Nothing is locked: they are ready. One that has stopped meanwhile is kept. True: there is a turn that nobody has taken.
+template <class Sync> bool Engine<Sync>::release_short(Machine *last, uint32_t room_of, Woken &woken) noexcept {
+    bool left = false;
+    for (Machine *machine = last->next; machine != nullptr;) {
         Machine *const next = machine == last ? nullptr : machine->next;
         bool gone = false;
         Waker waker;
         {
             const base::SpinGuard guard(machine->lock);
-            {
-                const base::SpinGuard waits(short_lock_);
-                machine->short_of = 0;
-            }
-            gone = machine->id == 0;
-            if (machine->binding == Binding::guest)
+            machine->doing = Doing::nothing;
+            if (machine->binding == Binding::guest) {
                 waker = static_cast<Guest *>(machine)->waker; // it may be gone as soon as we have given back its lock
-            else if (!gone)
-                wake(woken, *machine);
+            } else {
+                gone = machine->id == 0;
+                if (!gone)
+                    wake(woken, *machine);
+                const bool takes_turn = machine->queued && !machine->is_polled();
+                machine->turn_of = takes_turn ? room_of : 0;
+                left |= !takes_turn;
+            }
         }
         if (gone)
             table_.keep(machine);
@@ -221,45 +278,90 @@ template <class Sync> void Engine<Sync>::release_short(Machine *last, Woken &wok
             host_->wake(waker);
         machine = next;
     }
+    return left;
+}
+
+// Those that were taken, and then whoever can have the turns that they leave. room_of 0: there is no room any more.
+template <class Sync> void Engine<Sync>::let_go_on(Machine *last, uint32_t room_of, Woken &woken) noexcept {
+    while (last != nullptr && release_short(last, room_of, woken) && room_of != 0) {
+        const Held held(*this, room_of);
+        last = held.get() == nullptr || !held.get()->takes_mail() ? nullptr : take_short(*held.get());
+        if (last != nullptr)
+            wake(woken, *held.get());
+    }
+}
+
+template <class Sync>
+__attribute__((noinline)) void Engine<Sync>::let_them_go(Machine *last, uint32_t room_of) noexcept {
+    Woken woken;
+    let_go_on(last, room_of, woken);
+    tell(woken);
+}
+
+template <class Sync> __attribute__((noinline)) void Engine<Sync>::pass_on_room(uint32_t id) noexcept {
+    Woken woken;
+    Machine *last = nullptr;
+    {
+        const Held held(*this, id);
+        if (held.get() != nullptr && held.get()->takes_mail())
+            last = take_short(*held.get());
+        if (last != nullptr)
+            wake(woken, *held.get()); // guests' envelopes may have come
+    }
+    let_go_on(last, id, woken);
+    tell(woken);
 }
 
 // With both locks. False: it would wait for ever.
-template <class Sync> bool Engine<Sync>::wait_for_room(Machine &self, Machine &full) noexcept {
+template <class Sync>
+bool Engine<Sync>::wait_for_room(Machine &self, Machine &full, uint32_t needs, bool first) noexcept {
     const base::SpinGuard guard(short_lock_);
     for (const Machine *at = &full; at != nullptr; at = at->short_of == 0 ? nullptr : table_.find(at->short_of))
         if (at == &self)
             return false;
     self.short_of = full.id;
-    join_short(self, full);
+    self.needs = needs;
+    self.doing = Doing::room;
+    join_short(self, full, first);
     return true;
 }
 
-template <class Sync> void Engine<Sync>::join_short(Machine &self, Machine &full) noexcept {
+template <class Sync> void Engine<Sync>::join_short(Machine &self, Machine &full, bool first) noexcept {
     if (full.short_of_us == nullptr) {
         self.next = &self;
+        first = false;
     } else {
         self.next = full.short_of_us->next;
         full.short_of_us->next = &self;
     }
-    full.short_of_us = &self;
+    if (!first)
+        full.short_of_us = &self;
 }
 
+// With the machine's lock: somebody who waits could go on, and another one has a turn.
+template <class Sync> bool Engine<Sync>::somebody_fits(const Machine &machine) noexcept {
+    const Machine *const last = machine.short_of_us;
+    const Machine *waiter = last;
+    while (waiter != nullptr && !machine.mail.fits(waiter->needs))
+        waiter = waiter->next == last ? nullptr : waiter->next;
+    return waiter != nullptr;
+}
+
+// Behind those that wait, also where there is room, unless it has the turn.
 template <class Sync>
 mc_mailbox_enqueue_result_t Engine<Sync>::enqueue_or_wait(uint32_t dst, const Envelope &envelope, Guest &guest,
-                                                          bool *waits) noexcept {
+                                                          bool has_turn, bool *waits) noexcept {
     Woken woken;
     Held held(*this, dst);
     Machine *machine = held.get();
     if (machine == nullptr || !machine->takes_mail())
         return delivery::result_of(why_refused(dst, machine));
-    if (!machine->mail.fits(1)) {
+    if (!machine->mail.fits(1) || (!has_turn && somebody_fits(*machine))) {
         const base::SpinGuard guard(guest.lock);
-        {
-            const base::SpinGuard edge(short_lock_);
-            guest.short_of = dst;
-        }
+        guest.doing = Doing::room;
         guest.waker = {};
-        join_short(guest, *machine);
+        guest.envelope = &envelope;
+        join_short(guest, *machine, has_turn);
         *waits = true;
         return MC_MAILBOX_ENQUEUE_FULL;
     }
@@ -281,14 +383,10 @@ template <class Sync> bool Engine<Sync>::leave_list(uint32_t dst, Guest &guest) 
         Machine *before = machine == nullptr ? nullptr : machine->short_of_us; // the last, whose next is the first
         for (bool more = before != nullptr; more; before = before->next) {
             if (before->next == &guest) {
-                if (before == &guest)
-                    machine->short_of_us = nullptr;
-                else if (machine->short_of_us == &guest)
-                    machine->short_of_us = before;
-                before->next = guest.next;
+                Machine *taken = nullptr;
+                take_out(*machine, *before, &taken);
                 const base::SpinGuard guard(guest.lock);
-                const base::SpinGuard waits(short_lock_);
-                guest.short_of = 0;
+                guest.doing = Doing::nothing;
                 return true;
             }
             more = before->next != machine->short_of_us;
@@ -298,7 +396,7 @@ template <class Sync> bool Engine<Sync>::leave_list(uint32_t dst, Guest &guest) 
     for (;;) {
         {
             const base::SpinGuard guard(guest.lock);
-            if (guest.short_of == 0)
+            if (guest.doing == Doing::nothing)
                 return false;
         }
         sync::cpu_relax();
@@ -321,11 +419,9 @@ template <class Sync> void Engine<Sync>::release_all_short() noexcept {
         {
             const Held held(*this, static_cast<uint32_t>(id));
             if (held.get() != nullptr)
-                last = take_short(*held.get(), true);
+                last = take_all_short(*held.get());
         }
-        Woken woken;
-        release_short(last, woken);
-        tell(woken);
+        let_them_go(last, 0);
     }
 }
 
@@ -337,6 +433,7 @@ template <class Sync> void Engine<Sync>::forget_short() noexcept {
         for (Machine *at = last == nullptr ? nullptr : last->next; at != nullptr;) {
             Machine *next = at == last ? nullptr : at->next;
             at->short_of = 0;
+            at->doing = Doing::nothing;
             forget(at);
             at = next;
         }
@@ -538,9 +635,8 @@ mc_machine_reply_result_t Engine<Sync>::reply(uint32_t src, uint64_t cap, const 
         tell(woken);
         pending_.recycle(row);
         if (hooked(hooks.pending))
-            (void)base::call_guarded("a hook of requests", [&] {
-                hooks.pending(hooks.context, requester, cap, site, MC_PENDING_CLEANUP_COMPLETED);
-            });
+            call_user("a hook of requests",
+                      [&] { hooks.pending(hooks.context, requester, cap, site, MC_PENDING_CLEANUP_COMPLETED); });
         return MC_REPLY_OK;
     }
 }

@@ -206,7 +206,8 @@ public:
     bool committed = false;
     Machine *full = nullptr; // with how much it would have to take
     uint32_t full_of = 0;
-    Machine *short_of_us = nullptr;      // who has room now
+    Machine *short_of_us = nullptr;      // who goes on, since there is room in its machine's mailbox
+    uint32_t turn_of = 0;                // Machine::turn_of, of its machine
     Machine *ready = nullptr;            // for the host, when the dispatch is over; linked through `next`
     mc_machine_envelope_t late;          // the reply that comes too late
     mc_machine_envelope_t consumed = {}; // what has left the mailbox with the commit, where it stays there until then

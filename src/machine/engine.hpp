@@ -14,6 +14,7 @@
 // for locks; where stepping and attached differ by more than locks, they are two branches of one function.
 #pragma once
 
+#include "base/guarded.hpp"
 #include "machine/attached.hpp"
 #include "machine/boxes.hpp"
 #include "machine/emit.hpp"
@@ -160,12 +161,14 @@ public:
 
     // --- attached: sending with patience, see delivery.hpp
 
-    // FULL: the guest waits in the machine's list, and is out of it again (short_of is 0) when it is worth another try; or it does
-    // not wait, since there is no memory. Nothing is a dead letter.
-    mc_mailbox_enqueue_result_t enqueue_or_wait(uint32_t dst, const Envelope &envelope, Guest &guest,
+    // FULL: the guest waits in the machine's list, with the envelope, and is out of it again (doing nothing) when that has been
+    // delivered, or it is its turn to try again; or it does not wait, since there is no memory. Nothing is a dead letter.
+    mc_mailbox_enqueue_result_t enqueue_or_wait(uint32_t dst, const Envelope &envelope, Guest &guest, bool has_turn,
                                                 bool *waits) noexcept;
-    // True: it is out of the list, and was not let go. Else it was, and should try once more, or somebody else's turn is lost.
+    // True: it is out of the list, and was not let go.
     bool leave_list(uint32_t dst, Guest &guest) noexcept;
+    // Whose turn it was does not use it. Or nobody's: whoever there is room for goes on.
+    void pass_on_room(uint32_t id) noexcept;
     void lose(uint32_t dst, mc_mailbox_enqueue_result_t why, const Envelope &envelope) noexcept;
     // Nobody dispatches any more: everybody who waits for room tries again.
     void release_all_short() noexcept;
@@ -177,6 +180,8 @@ public:
     void take_answer(Asker &asker, Envelope *out) noexcept;
     void end_askers() noexcept;
     void refuse(uint64_t word0, uint64_t word1) noexcept;
+    // Calls of users' functions, but for handlers, that are under way.
+    uint32_t in_users() const noexcept { return in_users_.load(sync::relaxed); }
     // No hook is called from now on.
     void be_quiet() noexcept { quiet_.store(1, sync::relaxed); }
     // When the next request will time out by the clock; INT64_MAX: none. Calls nobody.
@@ -308,10 +313,17 @@ private:
     Row *reserve_row() noexcept;
     __attribute__((always_inline)) inline Row *prepare_request(Machine &machine, const Envelope &given,
                                                                Envelope *envelope) noexcept;
-    void release_short(Machine *last, Woken &woken) noexcept;
-    Machine *take_short(Machine &machine, bool all) noexcept;
-    bool wait_for_room(Machine &self, Machine &full) noexcept;
-    static void join_short(Machine &self, Machine &full) noexcept;
+    __attribute__((always_inline)) inline Machine *take_short(Machine &machine) noexcept;
+    Machine *take_who_fit(Machine &machine, bool all_who_fit) noexcept;
+    Machine *take_all_short(Machine &machine) noexcept;
+    void take_out(Machine &machine, Machine &before, Machine **taken) noexcept;
+    bool deliver_for(Guest &guest, Machine &machine) noexcept;
+    bool release_short(Machine *last, uint32_t room_of, Woken &woken) noexcept;
+    void let_go_on(Machine *last, uint32_t room_of, Woken &woken) noexcept;
+    void let_them_go(Machine *last, uint32_t room_of) noexcept;
+    static bool somebody_fits(const Machine &machine) noexcept;
+    bool wait_for_room(Machine &self, Machine &full, uint32_t needs, bool first) noexcept;
+    static void join_short(Machine &self, Machine &full, bool first) noexcept;
     void forget_short() noexcept;
 
     // asking.hpp
@@ -412,6 +424,22 @@ private:
         return hook != nullptr && (!Sync::shared || quiet_.load(sync::relaxed) == 0);
     }
     sync::atomic<uint32_t> quiet_{0}; // attached; any thread
+    // A hook, or a drop function; nothing is locked. What it throws is reported.
+    template <class Call> void call_user(const char *what, Call call) noexcept {
+        count_user(1);
+        (void)base::call_guarded(what, call);
+        count_user(~uint32_t{0});
+    }
+    void drop_token(uint64_t word0, uint64_t layout) noexcept {
+        count_user(1);
+        drop_box(word0, layout);
+        count_user(~uint32_t{0});
+    }
+    void count_user(uint32_t change) noexcept {
+        if constexpr (Sync::shared)
+            (void)in_users_.fetch_add(change, sync::relaxed); // a hint
+    }
+    sync::atomic<uint32_t> in_users_{0}; // attached; any thread
 
     base::Spinlock unheld_lock_; // attached
     Unheld *unheld_ = nullptr;   // stepped: the innermost is first

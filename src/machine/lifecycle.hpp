@@ -32,11 +32,11 @@ template <class Sync> Engine<Sync>::~Engine() {
             continue;
         Envelope envelope;
         while (!machine->mail.empty()) {
-            machine->mail.pop(&envelope);
+            (void)machine->mail.pop(&envelope);
             let_go(envelope);
         }
         if (const uint64_t layout = state_layout(*machine); layout != 0 && machine->state != 0)
-            drop_box(machine->state, layout);
+            drop_token(machine->state, layout);
         while (Row *row = machine->rows.front()) {
             pending_.remove(row, 0);
             let_go(row->payload0, row->payload1);
@@ -44,7 +44,8 @@ template <class Sync> Engine<Sync>::~Engine() {
         }
         while (Subscription *subscription = machine->subscriptions.front())
             subscriptions_.table(subscription->topic->kind, subscription->topic->routing).remove(subscription);
-        machine->queued = machine->dispatching = false;
+        machine->queued = false;
+        machine->doing = Doing::nothing;
         table_.remove(machine);
     }
     pending_.for_each([&](Row *row) { // requesters that had stopped, or never were
@@ -188,13 +189,13 @@ template <class Sync> void Engine<Sync>::stop_machine(Machine &machine) noexcept
     // Drop functions are users, too: one envelope is out of the mailbox before its boxes are dropped.
     Envelope envelope;
     while (!machine.mail.empty()) {
-        machine.mail.pop(&envelope);
+        (void)machine.mail.pop(&envelope);
         let_go(envelope);
     }
     const uint64_t state = machine.state, layout = retire_state(machine, state, state_layout(machine));
     machine.state = 0;
     if (layout != 0)
-        drop_box(state, layout);
+        drop_token(state, layout);
     stops_.store(stops() + 1, sync::relaxed);
     machine.mail.release();
     table_.remove(&machine);
@@ -244,28 +245,27 @@ template <class Sync> bool Engine<Sync>::end_machine(uint32_t id) noexcept {
             const uint64_t state = machine->state;
             const uint64_t layout = retire_state(*machine, state, state_layout(*machine));
             machine->state = 0;
-            Machine *const short_of_us = take_short(*machine, true);
+            Machine *const short_of_us = take_all_short(*machine);
             table_.unlink(machine);
-            const bool in_use = machine->queued || machine->dispatching || machine->short_of != 0;
+            const bool in_use = machine->queued || machine->doing != Doing::nothing;
             const bool waits_for_poll = machine->waits_for_poll();
+            const uint32_t alone = machine->polled_alone() ? id : 0;
             held.release();
             subscriptions_.unlock(topics);
             if (!in_use)
                 table_.keep(machine);
             else if (waits_for_poll)
-                host_->stop_polled(machine);
+                host_->stop_polled(machine, alone);
             stops_.fetch_add(1, sync::relaxed);
-            Woken woken;
-            release_short(short_of_us, woken);
-            tell(woken);
+            let_them_go(short_of_us, 0);
             end_all_removed(rows, MC_PENDING_CLEANUP_REQUESTER_STOPPED);
             Envelope envelope;
             while (!mail.empty()) {
-                mail.pop(&envelope);
+                (void)mail.pop(&envelope);
                 let_go(envelope);
             }
             if (layout != 0)
-                drop_box(state, layout);
+                drop_token(state, layout);
             return true;
         }
         held.release();
@@ -284,14 +284,13 @@ template <class Sync> bool Engine<Sync>::mark_as_faulted(uint32_t id) noexcept {
         return true;
     machine->lifecycle = MC_MACHINE_FAULTED;
     Row *const rows = remove_rows(*machine, MC_PENDING_CLEANUP_REQUESTER_FAULTED);
-    Machine *const short_of_us = take_short(*machine, true);
+    Machine *const short_of_us = take_all_short(*machine);
     const bool waits_for_poll = machine->waits_for_poll();
+    const uint32_t alone = machine->polled_alone() ? id : 0;
     held.release();
     if (waits_for_poll)
-        host_->stop_polled(machine);
-    Woken woken;
-    release_short(short_of_us, woken);
-    tell(woken);
+        host_->stop_polled(machine, alone);
+    let_them_go(short_of_us, 0);
     end_all_removed(rows, MC_PENDING_CLEANUP_REQUESTER_FAULTED);
     return true;
 }
@@ -333,7 +332,7 @@ template <class Sync> void Engine<Sync>::fault_machine(uint32_t id, uint64_t cod
         }
     }
     if (down && hooked(hooks.fault))
-        (void)base::call_guarded("a fault hook", [&] { hooks.fault(hooks.context, id, code); });
+        call_user("a fault hook", [&] { hooks.fault(hooks.context, id, code); });
 }
 
 // Of a row that is out of the tables. Its request, where it still waits, is delivered without the box.
@@ -352,8 +351,7 @@ template <class Sync> void Engine<Sync>::end_removed(Row *row, mc_pending_cleanu
     const uint64_t id = row->id, site = row->site;
     pending_.recycle(row);
     if (hooked(hooks.pending))
-        (void)base::call_guarded("a hook of requests",
-                                 [&] { hooks.pending(hooks.context, requester, id, site, reason); });
+        call_user("a hook of requests", [&] { hooks.pending(hooks.context, requester, id, site, reason); });
     if (waits)
         let_go(payload0, payload1);
     let_go(payload0, payload1);
@@ -483,7 +481,7 @@ template <class Sync> uint64_t Engine<Sync>::state_layout(const Machine &machine
 // Of its handler, while that runs; else null.
 template <class Sync> InHand *Engine<Sync>::in_hand(const Machine &machine) const noexcept {
     if constexpr (Sync::shared)
-        return machine.dispatching ? machine.in_hand : nullptr;
+        return machine.doing == Doing::handler ? machine.in_hand : nullptr;
     else
         return running_ != nullptr && running_->machine == machine.id ? running_ : nullptr;
 }
@@ -514,7 +512,7 @@ template <class Sync> bool Engine<Sync>::set_state(uint32_t id, uint64_t state) 
     const uint64_t layout = retire_state(*machine, before, state_layout(*machine));
     held.release();
     if (layout != 0)
-        drop_box(before, layout);
+        drop_token(before, layout);
     return true;
 }
 
@@ -526,13 +524,14 @@ template <class Sync> template <class Bind> bool Engine<Sync>::bind(uint32_t id,
     if (machine == nullptr || machine->lifecycle == MC_MACHINE_STOPPED)
         return false;
     const bool waits_for_poll = Sync::shared && machine->waits_for_poll();
+    [[maybe_unused]] const uint32_t alone = machine->polled_alone() ? id : 0; // until now
     set(*machine);
     wake(woken, *machine);
     held.release();
     tell(woken);
     if constexpr (Sync::shared)
         if (waits_for_poll)
-            host_->stop_polled(machine);
+            host_->stop_polled(machine, alone);
     return true;
 }
 

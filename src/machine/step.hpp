@@ -133,7 +133,7 @@ inline auto Engine<Sync>::resolve(const Machine &machine, const Envelope &envelo
 
 // The machine's first envelope is in the dispatch. Attached: with its lock.
 template <class Sync> inline auto Engine<Sync>::begin(Dispatch &dispatch, Machine &machine) noexcept -> Handler {
-    machine.dispatching = true;
+    machine.doing = Doing::handler;
     dispatch.machine = machine.id;
     dispatch.state = machine.state;
     dispatch.abandoned_layout = 0;
@@ -194,7 +194,7 @@ mc_machine_step_status_t Engine<Sync>::step(mc_machine_dispatch_txn_fn fn, void 
     }
     const Use use(*this);
     tick_.store(now_tick() + 1, sync::relaxed);
-    machine->mail.pop(&dispatch->envelope);
+    (void)machine->mail.pop(&dispatch->envelope);
     Handler handler = begin(*dispatch, *machine);
     if (fn != nullptr) [[unlikely]] {
         handler = {fn, context, 0, 0};
@@ -232,14 +232,14 @@ inline mc_machine_step_status_t Engine<Sync>::conclude(Dispatch &dispatch, Machi
 template <class Sync>
 inline void Engine<Sync>::conclude_commit(Dispatch &dispatch, Machine &machine, Outcome &outcome) noexcept {
     if constexpr (!Sync::shared) {
-        machine.dispatching = false;  // not before: it would queue before those that it sent to after itself
-        wake(outcome.woken, machine); // behind those that it sent to
+        machine.doing = Doing::nothing; // not before: it would queue before those that it sent to after itself
+        wake(outcome.woken, machine);   // behind those that it sent to
         if (!outcome.empty() || dispatch.missed.size() != 0)
             conclude_effects(outcome, dispatch);
     } else {
         dispatch.committed = true;
         if (dispatch.short_of_us != nullptr) [[unlikely]]
-            release_short(std::exchange(dispatch.short_of_us, nullptr), outcome.woken);
+            let_go_on(std::exchange(dispatch.short_of_us, nullptr), dispatch.machine, outcome.woken);
         const bool rest = !outcome.empty() || dispatch.missed.size() != 0;
         // The host queues what is ready with the lock that it takes for the next dispatch: soon enough, unless a hook or a drop
         // function takes its time first.
@@ -280,7 +280,7 @@ __attribute__((noinline)) mc_machine_step_status_t Engine<Sync>::conclude_any(Di
         code = MC_FAULT_CODE_TXN_COMMIT_REJECTED;
     }
     if (machine != nullptr)
-        machine->dispatching = false;
+        machine->doing = Doing::nothing;
     roll_back_rows(dispatch);
     mc_machine_step_status_t status = MC_STEP_DID_WORK;
     if (machine != nullptr && result == MC_DISPATCH_STOP) {
@@ -314,13 +314,13 @@ template <class Sync> inline void Engine<Sync>::conclude_effects(Outcome &outcom
     if (outcome.replaced == dispatch.state)
         dispatch.abandoned_layout = outcome.replaced_layout;
     else
-        drop_box(outcome.replaced, outcome.replaced_layout);
+        drop_token(outcome.replaced, outcome.replaced_layout);
 }
 
 template <class Sync>
 __attribute__((noinline)) void Engine<Sync>::tell_completed(uint32_t requester, uint64_t id, uint64_t site) noexcept {
-    (void)base::call_guarded("a hook of requests",
-                             [&] { hooks.pending(hooks.context, requester, id, site, MC_PENDING_CLEANUP_COMPLETED); });
+    call_user("a hook of requests",
+              [&] { hooks.pending(hooks.context, requester, id, site, MC_PENDING_CLEANUP_COMPLETED); });
 }
 
 // What publications did not reach.
@@ -343,7 +343,7 @@ void Engine<Sync>::drop_next_state(const Dispatch &dispatch, const Txn &txn, uin
     if (tag == 0)
         tag = dispatch.tag;
     if (const uint64_t layout = dispatch.descriptor->state_layout(tag); layout != 0)
-        drop_box(next, layout);
+        drop_token(next, layout);
 }
 
 // The handler has returned: a state that was taken away from its machine meanwhile, and given back, is like any other again.
@@ -361,13 +361,13 @@ template <class Sync> inline void Engine<Sync>::settle_state(Dispatch &dispatch)
 // The state that the handler had in hand, if its machine did not have it any more.
 template <class Sync> void Engine<Sync>::drop_abandoned_state(Dispatch &dispatch) noexcept {
     if (dispatch.abandoned_layout != 0)
-        drop_box(dispatch.state, dispatch.abandoned_layout);
+        drop_token(dispatch.state, dispatch.abandoned_layout);
 }
 
 // --- the step of an attached runtime ---------------------------------------------------------------------------------------
 
 // With the machine's lock: from here on others drop its state at once, and make it ready.
-template <class Sync> void Engine<Sync>::leave_handler(Machine &machine) noexcept { machine.dispatching = false; }
+template <class Sync> void Engine<Sync>::leave_handler(Machine &machine) noexcept { machine.doing = Doing::nothing; }
 
 // Users are called, perhaps, between the commit and the end of the dispatch.
 template <class Sync> inline bool Engine<Sync>::calls_later(const Dispatch &dispatch) const noexcept {
@@ -386,9 +386,10 @@ template <class Sync> void Engine<Sync>::end_dispatch(Dispatch &dispatch, Machin
         gone = machine.id != dispatch.machine;
         if (!gone) {
             settle_state(dispatch, machine);
-            if (on_full == OnFull::retry)
-                machine.mail.pop(&dispatch.consumed);
-            short_of_us = take_short(machine, machine.mail.empty());
+            if (on_full == OnFull::retry) {
+                (void)machine.mail.pop(&dispatch.consumed);
+                short_of_us = take_short(machine);
+            }
         }
         leave_handler(machine);
         if (!gone)
@@ -396,7 +397,7 @@ template <class Sync> void Engine<Sync>::end_dispatch(Dispatch &dispatch, Machin
     }
     if (gone)
         table_.keep(&machine);
-    release_short(short_of_us, woken);
+    let_go_on(short_of_us, dispatch.machine, woken);
     tell(woken);
 }
 
@@ -407,6 +408,7 @@ inline bool Engine<Sync>::take_first(Dispatch &dispatch, Machine *machine, bool 
     machine->queued = false;
     if (machine->id == 0 || !machine->runs() || machine->mail.empty() || machine->is_polled() != polled) [[unlikely]] {
         const bool gone = machine->id == 0;
+        const uint32_t turn_of = std::exchange(machine->turn_of, 0);
         Woken woken;
         if (!gone)
             wake(woken, *machine); // it has been bound anew
@@ -414,23 +416,33 @@ inline bool Engine<Sync>::take_first(Dispatch &dispatch, Machine *machine, bool 
         if (gone)
             table_.keep(machine);
         tell(woken);
+        if (turn_of != 0)
+            pass_on_room(turn_of);
         return false;
     }
+    if (machine->turn_of != 0) [[unlikely]]
+        dispatch.turn_of = std::exchange(machine->turn_of, 0);
+    Machine *short_of_us = nullptr;
     if (on_full == OnFull::retry) { // it stays in the mailbox until it is done with, and the copy holds its boxes, too
         machine->mail.copy_first(&dispatch.envelope);
         (void)hold(dispatch.envelope); // cannot fail: they are held
     } else {
-        machine->mail.pop(&dispatch.envelope);
+        (void)machine->mail.pop(&dispatch.envelope);
+        short_of_us = take_short(*machine);
     }
     *handler = begin(dispatch, *machine);
     machine->in_hand = &dispatch;
     machine->lock.unlock(); // the machine is ours until leave_handler, and stays a machine until then
+    if (short_of_us != nullptr) [[unlikely]]
+        let_them_go(short_of_us, dispatch.machine);
     if (timeout_steps.load(sync::relaxed) != 0)
         (void)tick_.fetch_add(1, sync::relaxed); // a count, which orders nothing
     return true;
 }
 
 template <class Sync> inline void Engine<Sync>::after_dispatch(Dispatch &dispatch) noexcept {
+    if (dispatch.turn_of != 0) [[unlikely]]
+        pass_on_room(std::exchange(dispatch.turn_of, 0));
     drop_abandoned_state(dispatch);
     let_go(dispatch.envelope);
     if (on_full == OnFull::retry) {
@@ -488,6 +500,8 @@ mc_machine_step_status_t Engine<Sync>::conclude_shared(Dispatch &dispatch, Machi
             conclude_commit(dispatch, machine, outcome);
             return MC_STEP_DID_WORK;
         }
+        if (dispatch.short_of_us != nullptr)
+            let_them_go(std::exchange(dispatch.short_of_us, nullptr), dispatch.machine);
         if (dispatch.refusal == Refusal::full) { // it waits for room, or goes on elsewhere already
             roll_back_rows(dispatch);
             drop_effects(dispatch);

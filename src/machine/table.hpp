@@ -33,6 +33,10 @@ namespace mc::machine {
 // poll, poll_alone: it has no handler, see Host::polled; guest: it is none, see Guest.
 enum class Binding : uint8_t { none, function, thunk, descriptor, poll, poll_alone, guest };
 
+// What keeps a machine that has mail out of the ready queue until it is over.
+// handler: its own runs, and it is to queue behind those that it sent to; room: it waits for that, in another one's list.
+enum class Doing : uint8_t { nothing, handler, room };
+
 struct InHand; // emit.hpp
 
 // Guarded by its lock but for what says otherwise. Two cache lines, of which most dispatches, and sends, touch the first.
@@ -43,10 +47,9 @@ struct alignas(128) Machine {
     uint32_t id = 0; // 0: not spawned yet, or stopped, and kept for those who may still look at it
     uint8_t lifecycle = MC_MACHINE_CREATED;
     Binding binding = Binding::none;
-    bool queued = false;      // ready; stepped: guarded by the ready queue
-    bool dispatching = false; // its handler runs: queued when that is over, behind those that it sent to
-    uint32_t short_of =
-        0; // attached: it waits for room in that machine's mailbox. Changed under the lock of waits, too
+    bool queued = false; // ready; stepped: guarded by the ready queue
+    Doing doing = Doing::nothing;
+    uint32_t short_of = 0; // attached: it waits for room in that machine's mailbox; guarded by the lock of waits
     union {
         // Of those that are ready, wait for room, or are free; guarded by who has it there.
         Machine *next = nullptr;
@@ -63,17 +66,22 @@ struct alignas(128) Machine {
     base::List<Subscription, OfMachine> subscriptions;
     uint32_t incoming = 0; // of a commit, which counts all its effects on one machine together; 0 between commits
     uint32_t place = 0;    // immutable: where in its block it is, see Places
+    uint32_t needs = 1;    // attached: so much room, while it waits for that
+    uint32_t turn_of = 0;  // attached: it was let go, since there is room in that machine's mailbox; see delivery.hpp
 
     bool takes_mail() const noexcept { return lifecycle <= MC_MACHINE_RUNNING; }
     bool runs() const noexcept { return lifecycle == MC_MACHINE_RUNNING; }
     bool is_polled() const noexcept { return binding == Binding::poll || binding == Binding::poll_alone; }
+    bool polled_alone() const noexcept { return binding == Binding::poll_alone; }
     bool waits_for_poll() const noexcept { return queued && is_polled(); }
 
     // As a new one. Its mail, rows and subscriptions are gone.
     void reset(uint32_t mailbox_bound) noexcept {
         lifecycle = MC_MACHINE_CREATED;
         binding = Binding::none;
-        queued = dispatching = false;
+        queued = false;
+        doing = Doing::nothing;
+        turn_of = 0;
         state = tag = target = 0;
         context = nullptr;
         incoming = 0;
@@ -91,6 +99,9 @@ struct Guest : Machine {
     }
 
     Waker waker; // guarded by lock: once the task waits
+    // Guarded by the lock of the machine in whose list it is; its caller's before and after that.
+    const mc_machine_envelope_t *envelope = nullptr;
+    bool delivered = false; // it is in the mailbox
 };
 
 // Where machines lie: blocks of them, so that each is in two cache lines of its own, and an allocator adds little. A block goes back
@@ -219,7 +230,7 @@ public:
     // Stepped: likewise, of one that is empty. Who has it in the ready queue, or runs its handler, destroys it.
     void remove(Machine *machine) noexcept {
         unlink(machine);
-        if (!machine->queued && !machine->dispatching)
+        if (!machine->queued && machine->doing == Doing::nothing)
             destroy(machine);
     }
     // Attached: nobody has it in a list.

@@ -108,7 +108,7 @@ struct World final : Host {
             last_ = last_->next;
     }
     void polled(Machine *) noexcept override {}
-    void stop_polled(Machine *) noexcept override {}
+    void stop_polled(Machine *, uint32_t) noexcept override {}
     void wake(const Waker &) noexcept override {}
     int64_t now_ns() const noexcept override { return 1; }
     int64_t about_now_ns() const noexcept override { return 1; }

@@ -27,8 +27,10 @@ constexpr const char *waits[] = {"waits",
                                  "waits for a write lock",
                                  "waits for its group",
                                  "waits until nothing moves",
-                                 "waits for a blocking call"};
-static_assert(sizeof waits / sizeof *waits == MC_WAIT_BLOCKING_CALL + 1);
+                                 "waits for a blocking call",
+                                 "waits for room in a mailbox",
+                                 "waits for a machine to poll"};
+static_assert(sizeof waits / sizeof *waits == MC_WAIT_POLL + 1);
 
 std::string wait_in_words(const mc_sim_event &event, const Names &names) {
     std::string text = wait_words(event.value);
@@ -51,7 +53,7 @@ std::string buffer_in_words(const char *verb, const char *preposition, const mc_
 
 } // namespace
 
-const char *wait_words(int64_t wait) { return wait < 0 || wait > MC_WAIT_BLOCKING_CALL ? "waits" : waits[wait]; }
+const char *wait_words(int64_t wait) { return wait < 0 || wait > MC_WAIT_POLL ? "waits" : waits[wait]; }
 
 std::string words_of(const mc_sim_event &event, const Names &names) {
     switch (event.kind) {

@@ -136,6 +136,23 @@ public:
     // By one that lives in it: it can not end meanwhile.
     void admit_although_closing() noexcept { (void)foreign_spawned_.fetch_add(1, sync::seq_cst); }
     void withdraw_from_outside() noexcept; // it was counted, and has not begun
+    // What has steps on its executors, and is to be taken from it before it ends. False: it is ending. Dekker, as above.
+    [[nodiscard]] bool attach_guest() noexcept {
+        (void)guests_.fetch_add(1, sync::seq_cst);
+        if (closing_.load(sync::seq_cst) == 0) [[likely]]
+            return true;
+        detach_guest();
+        return false;
+    }
+    void detach_guest() noexcept { (void)guests_.fetch_sub(1, sync::seq_cst); }
+    // It is given up: it may have steps yet, which have to run.
+    void guest_leaves() noexcept {
+        (void)leaving_.fetch_add(1, sync::seq_cst);
+        detach_guest();
+    }
+    void guest_left() noexcept { (void)leaving_.fetch_sub(1, sync::release); }
+    uint32_t guests() const noexcept { return guests_.load(sync::seq_cst); }
+    bool guests_leave() const noexcept { return leaving_.load(sync::acquire) != 0; }
     // Blocking calls are under way.
     bool calls_blocking() noexcept {
         const BlockingPool *blocking = blocking_if_used();
@@ -250,6 +267,8 @@ private:
     sync::atomic<uint64_t> handle_{0};
     sync::atomic<uint32_t> closing_{0};
     sync::atomic<BlockingPool *> blocking_{nullptr};
+    sync::atomic<uint32_t> guests_{0};
+    sync::atomic<uint32_t> leaving_{0};
     sync::atomic<uint64_t> foreign_spawned_{0};
     sync::atomic<uint32_t> quiet_waiters_[2] = {}; // for each Quiet: who waits, or is about to
     sync::atomic<uint32_t> quiet_tasks_{0};        // microthreads of other pools that wait until nothing moves here

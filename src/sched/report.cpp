@@ -194,6 +194,10 @@ const char *wait_text(WaitKind kind) noexcept {
         return "for quiescence";
     case WaitKind::blocking_call:
         return "for a blocking call";
+    case WaitKind::mailbox:
+        return "for room in the mailbox of machine";
+    case WaitKind::poll:
+        return "for a machine to poll";
     }
     return "for something";
 }
@@ -233,9 +237,18 @@ void name_task(char *buf, size_t size, const Task &task) noexcept {
     name_task(buf, size, peek(task.kind), peek(task.id), name);
 }
 
+// Of a request, or a machine.
+bool is_id(WaitKind kind) noexcept {
+    return kind == WaitKind::request || kind == WaitKind::mailbox || kind == WaitKind::poll;
+}
+
 // Addresses differ from run to run, so a simulated one has numbers.
 void name_nameless(char (&buf)[64], const TaskReport &report) noexcept {
-    if (Simulator *simulation = simulator()) [[unlikely]]
+    if (report.waits_for == WaitKind::poll && report.object == 0)
+        buf[0] = '\0'; // any
+    else if (is_id(report.waits_for))
+        std::snprintf(buf, sizeof buf, " %" PRIu64, report.object);
+    else if (Simulator *simulation = simulator()) [[unlikely]]
         std::snprintf(buf, sizeof buf, " %" PRIu64,
                       simulation->number_of(reinterpret_cast<const void *>(report.object)));
     else

@@ -191,8 +191,14 @@ namespace {
 // Under the lifecycle mutex: nothing new begins. What was spawned into a runtime that was never started must run to end.
 int32_t begin_closing(Runtime &runtime) noexcept {
     Pool &pool = *runtime.pool.load(sync::relaxed);
-    pool.close(); // before the count: what is admitted is counted
-    if (runtime.state == State::created && pool.microthreads() != 0) {
+    pool.close(); // before the counts: what is admitted is counted
+    if (const uint32_t guests = pool.guests(); guests != 0) {
+        pool.reopen();
+        base::log(MC_LOG_ERROR, MC_E_BUSY,
+                  "a runtime to which %" PRIu32 " of machines are attached was to be shut down: it stays", guests);
+        return MC_E_BUSY;
+    }
+    if (runtime.state == State::created && (pool.microthreads() != 0 || pool.guests_leave())) {
         int32_t status = MC_OK;
         if (simulator() != nullptr)
             pool.start_simulated();
@@ -213,7 +219,7 @@ int32_t begin_closing(Runtime &runtime) noexcept {
 
 // The default runtime in single-processor mode, or any in simulation: the owner runs what is left.
 int32_t end_alone(ThreadContext &thread, Pool &pool, int64_t deadline_ns) noexcept {
-    while (pool.microthreads() != 0) {
+    while (pool.microthreads() != 0 || pool.guests_leave()) {
         if (deadline_ns != MC_FOREVER && sync::now_ns() >= deadline_ns)
             return MC_E_TIMEDOUT;
         pool.end_all_waits();
@@ -233,14 +239,16 @@ int32_t end_microthreads(ThreadContext &thread, Pool &pool, uint64_t handle, int
         return end_alone(thread, pool, deadline_ns);
     int64_t pause_ns = first_pause_ns;
     for (ThreadContext *here = &thread;; here = &here_now()) {
-        if (!runtime_is(pool, handle) || !pool.closing() || pool.microthreads() == 0)
+        const bool none = pool.microthreads() == 0;
+        if (!runtime_is(pool, handle) || !pool.closing() || (none && !pool.guests_leave()))
             return MC_OK;
         pool.end_all_waits();
         const int64_t now = sync::now_ns();
         if (deadline_ns != MC_FOREVER && now >= deadline_ns)
             return MC_E_TIMEDOUT;
+        const int64_t until = std::min(deadline_ns, now + pause_ns);
         const int32_t status =
-            pool.wait_quiet(*here, Pool::Quiet::no_microthread, std::min(deadline_ns, now + pause_ns));
+            none ? sleep_until(*here, until, nullptr) : pool.wait_quiet(*here, Pool::Quiet::no_microthread, until);
         if (status != MC_OK && status != MC_E_TIMEDOUT)
             return status;
         pause_ns = std::min(2 * pause_ns, last_pause_ns);
@@ -372,7 +380,7 @@ bool is_empty(Pool &pool, State state) noexcept {
             return false;
         sync::thread_yield();
     }
-    return true;
+    return pool.guests() == 0 && !pool.guests_leave();
 }
 
 } // namespace
@@ -395,8 +403,9 @@ int32_t destroy_runtime(const ThreadContext &thread, uint64_t handle) noexcept {
         if (runtime->state == State::created)
             pool.reopen();
         base::log(MC_LOG_ERROR, MC_E_BUSY,
-                  "a runtime with %" PRIu64 " microthreads was to be destroyed before it was shut down: it stays",
-                  pool.microthreads());
+                  "a runtime with %" PRIu64 " microthreads, and %" PRIu32
+                  " of machines, was to be destroyed before it was shut down: it stays",
+                  pool.microthreads(), pool.guests());
         return MC_E_BUSY;
     }
     const bool reusable = base::retire_handle(runtime);

@@ -55,6 +55,8 @@ enum class WaitKind : uint8_t {
     group,
     quiescence,
     blocking_call,
+    mailbox,
+    poll,
 };
 struct WaitsFor {
     uint64_t bits = 0;

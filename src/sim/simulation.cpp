@@ -350,6 +350,7 @@ namespace {
 bool is_passed_over(const Task &task) noexcept {
     switch (task.waits_for.load(sync::relaxed).kind()) {
     case WaitKind::send:
+    case WaitKind::mailbox:
     case WaitKind::mutex:
     case WaitKind::semaphore:
     case WaitKind::read_lock:
