@@ -618,7 +618,8 @@ void MachineHost::arm_again(Alarm &alarm, int64_t deadline_ns) noexcept {
     // Who wants it sooner says so before he looks into the heap for it: he has found it there, or we find what he has said.
     if (alarm.sooner.exchange(0, sync::acquire) != 0 && sched::TimerHeap::cancel(alarm))
         arm(alarm, now_ns());
-    if (closed_meanwhile()) // or who closes finds the alarm armed
+    // acq_rel, as close: either we find it closed, or who closes finds the alarm armed.
+    if ((uses_.fetch_add(0, sync::acq_rel) & closed) != 0)
         cancel(alarm);
 }
 

@@ -49,7 +49,7 @@ void Token::open(MachineHost &host, machine::Machine *machine, mc_machine_polled
     if (const int64_t timeout_ns = host.token_timeout_ns_.load(sync::relaxed); timeout_ns != 0)
         host.set_alarm(host.expiry_, later(opened_ns, timeout_ns));
     // It is in the list: who has closed the host before that does not find it there, but is found.
-    if (host.closed_meanwhile())
+    if (host.is_closed())
         expire(handle);
 }
 
@@ -61,9 +61,9 @@ template <class Act> int32_t Token::use(uint64_t handle, Act act) noexcept {
     if (token == nullptr || !token->change(of, State::open, State::busy))
         return MC_E_STALE;
     const int32_t status = act(*token, *token->dispatch_);
-    MachineHost &host = *token->host_; // type-stable
+    const MachineHost &host = *token->host_; // type-stable
     (void)token->change(of, State::busy, State::open);
-    if (host.closed_meanwhile()) [[unlikely]]
+    if (host.is_closed()) [[unlikely]]
         expire(handle);
     return status;
 }

@@ -73,9 +73,6 @@ protected:
     void reopen() noexcept { (void)uses_.fetch_sub(closed, sync::release); } // it was closed, and the caller has a pin
     bool is_last_out_but(uint32_t others) const noexcept { return uses_.load(sync::relaxed) == (closed | 1) + others; }
     bool is_closed() const noexcept { return (uses_.load(sync::relaxed) & closed) != 0; }
-    // For who has just shown something that whoever closes it looks for after that: one finds the other. A read-modify-write, as
-    // close: they are in one order, and what comes second has seen what came before the first.
-    bool closed_meanwhile() noexcept { return (uses_.fetch_add(0, sync::acq_rel) & closed) != 0; }
 
     // It is closed, and nobody is in it. May be called anew by those who look in late; only the first call counts.
     virtual void unused() noexcept = 0;
