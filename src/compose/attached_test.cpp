@@ -1,5 +1,6 @@
 // Runtimes on executors: what mc/machine.h, "On executors", says, sentence by sentence.
 #include "compose/test_attached.hpp"
+#include "testing/one_thread.hpp"
 
 #include <algorithm>
 #include <vector>
@@ -804,6 +805,37 @@ Test(Ask, boxes) {
 }
 
 // --- ends ----------------------------------------------------------------------------------------------------------------
+
+// Goal: who waits until the runtime is idle, and nobody is left who could make it so, is told; that is no end of the runtime.
+Test(Attached, never_idle) {
+    mc::testing::in_process_with_one_thread([] {
+        World world;
+        const uint32_t id = world.machine(take);
+        cr_assert_eq(mc_machine_bind_poll(&world.rt, id, 0), MC_OK);
+        world.attach();
+        (void)world.send(id, 1);
+        mc_machine_polled polled;
+        cr_assert_eq(mc_machine_poll(&world.rt, MC_NOW, &polled), MC_OK);
+        cr_assert_eq(mc_machine_run_until_idle(&world.rt, MC_FOREVER), MC_E_DEADLOCK);
+        // Likewise when it is another thread that waits, and the owner cannot go on: both wait for ever.
+        int32_t status = MC_OK;
+        sync::thread other;
+        struct Wait {
+            World &world;
+            int32_t &status;
+        } wait{world, status};
+        auto run = [](void *at) {
+            const Wait &its = *static_cast<Wait *>(at);
+            its.status = mc_machine_run_until_idle(&its.world.rt, MC_FOREVER);
+        };
+        cr_assert(other.start(run, &wait));
+        cr_assert_eq(mc_sleep_until(MC_FOREVER), MC_E_DEADLOCK);
+        cr_assert_eq(mc_txn_commit(polled.token), MC_OK);
+        other.join();
+        cr_assert_eq(status, MC_OK);
+        world.idle();
+    });
+}
 
 // Goal: a runtime is dropped while its machines are busy: inside a handler, and by others; boxes in its mail are freed.
 Test(Attached, dropped_while_busy, .timeout = 60) {

@@ -876,7 +876,7 @@ void MachineHost::wait_until_nothing_turns(sched::ThreadContext &thread) noexcep
             return idle_lock_.unlock();
         sched::Waiting waiting;
         sched::Parking parking(nullptr, MC_FOREVER, nullptr);
-        parking.waits_for = sched::WaitsFor(sched::WaitKind::quiescence, this);
+        parking.waits_for = sched::WaitsFor(sched::WaitKind::quiescence, uint64_t{0}); // of no pool
         parking.may_be_cancelled = false;
         if (idle_waiters_.wait(*here, idle_lock_, waiting, sched::WaitList::At::back, parking) !=
             sched::WakeReason::ready)
@@ -919,7 +919,8 @@ int32_t MachineHost::wait_until_idle(sched::ThreadContext &thread, int64_t deadl
     }
     sched::Waiting waiting;
     sched::Parking parking(nullptr, deadline_ns, nullptr);
-    parking.waits_for = sched::WaitsFor(sched::WaitKind::quiescence, this);
+    // 0: of no pool. Who looks whether everybody waits for ever asks a pool that is named here.
+    parking.waits_for = sched::WaitsFor(sched::WaitKind::quiescence, uint64_t{0});
     const sched::WakeReason reason =
         idle_waiters_.wait(thread, idle_lock_, waiting, sched::WaitList::At::back, parking);
     if (reason == sched::WakeReason::ready)

@@ -191,7 +191,7 @@ ThreadContext *attach_foreign(int32_t *status) noexcept {
 // It waits to be told that a pool is quiet, and the pool is: it is about to go on.
 bool is_about_to_be_told(const Task &task) noexcept {
     const WaitsFor waits_for = task.waits_for.load(sync::relaxed);
-    return waits_for.kind() == WaitKind::quiescence &&
+    return waits_for.kind() == WaitKind::quiescence && waits_for.object() != 0 && // 0: of something else than a pool
            reinterpret_cast<Pool *>(waits_for.object())->microthreads() == 0;
 }
 
