@@ -43,12 +43,12 @@ void Token::open(MachineHost &host, machine::Machine *machine, mc_machine_polled
     {
         const base::SpinGuard guard(host.tokens_lock_);
         host.tokens_.push_back(this);
+        // Within the lock: who closes the host finds it in the list and open, or has been there before, and we see that it is closed.
+        // release: pairs with change. From here on it is anybody's who has the handle.
+        word_.store(make_word(base::handle_generation(handle), State::open), sync::release);
     }
-    // release: pairs with change. From here on it is anybody's who has the handle.
-    word_.store(make_word(base::handle_generation(handle), State::open), sync::release);
     if (const int64_t timeout_ns = host.token_timeout_ns_.load(sync::relaxed); timeout_ns != 0)
         host.set_alarm(host.expiry_, later(opened_ns, timeout_ns));
-    // It is in the list: who has closed the host before that does not find it there, but is found.
     if (host.is_closed())
         expire(handle);
 }
@@ -63,7 +63,7 @@ template <class Act> int32_t Token::use(uint64_t handle, Act act) noexcept {
     const int32_t status = act(*token, *token->dispatch_);
     const MachineHost &host = *token->host_; // type-stable
     (void)token->change(of, State::busy, State::open);
-    if (host.is_closed()) [[unlikely]]
+    if (host.has_been_closed()) [[unlikely]]
         expire(handle);
     return status;
 }

@@ -60,8 +60,9 @@ private:
     }
     bool change(uint32_t of, State from, State to) noexcept {
         uint64_t word = make_word(of, from);
-        // acq_rel: what was staged is there; who comes later finds it as it is left.
-        return word_.compare_exchange_strong(word, make_word(of, to), sync::acq_rel, sync::relaxed);
+        // What was staged is there; who comes later finds it as it is left. seq_cst, also where it fails: Dekker, with Host::close: who
+        // closes the host finds it open again, or `use` finds the host closed.
+        return word_.compare_exchange_strong(word, make_word(of, to), sync::seq_cst, sync::seq_cst);
     }
 
     template <class Act> static int32_t use(uint64_t handle, Act act) noexcept;

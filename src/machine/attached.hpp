@@ -64,7 +64,7 @@ protected:
         (void)uses_.fetch_sub(closed, sync::release); // release: pairs with pin
     }
     // Nobody gets in any more; the caller, who has a pin, gives that up next, and whoever is last calls unused.
-    void close() noexcept { (void)uses_.fetch_add(closed, sync::acq_rel); }
+    void close() noexcept { (void)uses_.fetch_add(closed, sync::seq_cst); } // seq_cst: Dekker, with has_been_closed
     // The same if the caller's pin is the only one. False: it is not.
     bool close_alone() noexcept {
         uint64_t one = 1;
@@ -73,6 +73,8 @@ protected:
     void reopen() noexcept { (void)uses_.fetch_sub(closed, sync::release); } // it was closed, and the caller has a pin
     bool is_last_out_but(uint32_t others) const noexcept { return uses_.load(sync::relaxed) == (closed | 1) + others; }
     bool is_closed() const noexcept { return (uses_.load(sync::relaxed) & closed) != 0; }
+    // By who has just made something free, seq_cst, that whoever closes it looks for afterwards, likewise: one of the two sees it.
+    bool has_been_closed() const noexcept { return (uses_.load(sync::seq_cst) & closed) != 0; }
 
     // It is closed, and nobody is in it. May be called anew by those who look in late; only the first call counts.
     virtual void unused() noexcept = 0;
