@@ -162,6 +162,28 @@ Test(Token, ends_badly, .timeout = 60) {
     }
 }
 
+// Goal: a token expires although the runtime was to be detached meanwhile, which takes its alarms away and puts them back.
+Test(Token, expires_after_a_refused_detach, .timeout = 60) {
+    for (const int executors : {0, 2}) {
+        if (executors != 0)
+            cr_assert_eq(csp_init_runtime(executors), 1);
+        {
+            World world;
+            const uint32_t id = polled_machine(world);
+            world.attach();
+            (void)world.send(id, 1);
+            const mc_machine_polled polled = poll(world);
+            cr_assert_eq(mc_machine_set_token_timeout(&world.rt, 300 * MC_MS), MC_OK);
+            cr_assert_eq(mc_machine_detach(&world.rt), MC_E_BUSY);
+            cr_assert_eq(mc_machine_run_until_idle(&world.rt, mc_after(10 * MC_SEC)), MC_OK);
+            cr_assert_eq(get(world.last_fault), MC_FAULT_CODE_TOKEN_EXPIRED);
+            cr_assert_eq(mc_txn_commit(polled.token), MC_E_STALE);
+        }
+        if (executors != 0)
+            csp_shutdown_runtime();
+    }
+}
+
 // Goal: mail from before the runtime was attached is polled, none is lost when it is stepped or bound otherwise.
 Test(Token, drivers_change) {
     World world;

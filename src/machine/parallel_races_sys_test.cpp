@@ -325,6 +325,73 @@ Test(ParallelRaces, publications_meet_a_stop) {
     });
 }
 
+// Goal: two machines subscribe to the same at once: both are subscribed, each with what it has allocated for that.
+Test(ParallelRaces, two_subscribe) {
+    explore("ParallelRaces/two_subscribe", [] {
+        World world;
+        static mc_subscription_update_t add[2];
+        uint32_t ids[2];
+        for (uint32_t i = 0; i < 2; ++i) {
+            add[i] = {MC_SUBSCRIPTION_ADD, i + 1, 5, 6};
+            ids[i] = world.machine(8, [=](const Call &call) {
+                call.txn.subscriptions = &add[i];
+                call.txn.subscriptions_len = 1;
+                return MC_DISPATCH_OK;
+            });
+        }
+        world.attach();
+        {
+            const Thread other([&] {
+                world.send(ids[0]);
+                world.pump();
+            });
+            world.send(ids[1]);
+            world.pump();
+        }
+        check(world.engine->subscriptions().size() == 2, "not both");
+        for (const uint32_t id : ids)
+            check(world.engine->subscriptions().contains(id, 5, 6), "it is not");
+    });
+}
+
+// Goal: who subscribes while a transaction publishes twice gets both, or none.
+Test(ParallelRaces, two_publications_are_one_transaction) {
+    explore("ParallelRaces/two_publications_are_one_transaction", [] {
+        World world;
+        static mc_subscription_update_t add[2];
+        uint32_t ids[2];
+        for (uint32_t i = 0; i < 2; ++i) {
+            add[i] = {MC_SUBSCRIPTION_ADD, i + 1, 5, 6};
+            ids[i] = world.machine(8, [=](const Call &call) {
+                if (call.env.kind == 5)
+                    return count(call);
+                call.txn.subscriptions = &add[i];
+                call.txn.subscriptions_len = 1;
+                return MC_DISPATCH_OK;
+            });
+        }
+        const uint32_t publisher = world.machine(8, [](const Call &call) {
+            check(call.emit.publish(5, 6, 0, 0) && call.emit.publish(5, 6, 0, 0), "not staged");
+            return MC_DISPATCH_OK;
+        });
+        world.attach();
+        world.send(ids[0]);
+        world.pump();
+        {
+            const Thread other([&] {
+                world.send(ids[1]);
+                world.pump();
+            });
+            world.send(publisher);
+            world.pump();
+        }
+        world.pump();
+        check(world.engine->state(ids[0]) == 2, "%llu", static_cast<unsigned long long>(world.engine->state(ids[0])));
+        const uint64_t got = world.engine->state(ids[1]);
+        check(got == 0 || got == 2, "half of it");
+    });
+}
+
 // --- the ends of requests ------------------------------------------------------------------------------------------------
 
 // Goal: a direct reply and an asker that gives up: one of them is too late, and knows.
