@@ -2,6 +2,8 @@
 #include "compose/test_attached.hpp"
 #include "testing/one_thread.hpp"
 
+#include <mc/inspect.h>
+
 #include <algorithm>
 #include <vector>
 
@@ -805,6 +807,46 @@ Test(Ask, boxes) {
 }
 
 // --- ends ----------------------------------------------------------------------------------------------------------------
+
+// Goal: a snapshot says what those wait for who poll, send with patience, or wait until the runtime is idle; none of it has a name.
+Test(Attached, waits_are_reported, .timeout = 60) {
+    on_each([](World &world) {
+        const uint32_t deaf = world.machine(take, 1, false), polled = world.machine(take);
+        cr_assert_eq(mc_machine_bind_poll(&world.rt, polled, 1), MC_OK); // for who polls that very one
+        world.attach();
+        (void)world.send(deaf, 1);
+        (void)world.send(polled, 1);
+        const mc_task_t waiters[] = {
+            csp::testing::start([&] {
+                mc_machine_polled none;
+                cr_assert_eq(mc_machine_poll(&world.rt, MC_FOREVER, &none), MC_E_SHUTDOWN);
+            }),
+            csp::testing::start(
+                [&] { cr_assert_eq(mc_machine_send_until(&world.rt, deaf, 1, 0, 0, MC_FOREVER), MC_E_SHUTDOWN); }),
+            csp::testing::start([&] { (void)mc_machine_run_until_idle(&world.rt, MC_FOREVER); }),
+        };
+        struct Seen {
+            uint32_t poll = 0, mailbox = 0, quiescence = 0;
+        } seen;
+        auto visit = [](void *to, const mc_task_info *info) {
+            auto &counts = *static_cast<Seen *>(to);
+            if (info->state != MC_TASK_WAITING)
+                return;
+            counts.poll += info->waits_for == MC_WAIT_POLL;
+            counts.mailbox += info->waits_for == MC_WAIT_MAILBOX;
+            counts.quiescence += info->waits_for == MC_WAIT_QUIESCENCE;
+            cr_assert_eq(info->object_name[0], '\0');
+        };
+        while (seen.poll != 1 || seen.mailbox != 1 || seen.quiescence != 1) {
+            cr_assert_eq(mc_sleep(MC_MS), MC_OK);
+            seen = {};
+            cr_assert_eq(mc_inspect_tasks(0, 0, visit, &seen), MC_OK);
+        }
+        mc_machine_runtime_drop(&world.rt);
+        for (const mc_task_t waiter : waiters)
+            csp::testing::join(waiter);
+    });
+}
 
 // Goal: who waits until the runtime is idle, and nobody is left who could make it so, is told; that is no end of the runtime.
 Test(Attached, never_idle) {

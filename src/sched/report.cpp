@@ -64,7 +64,7 @@ const Task *holder_of(WaitKind kind, uint64_t object) noexcept {
 
 void name_object(TaskReport &report) noexcept {
     const bool channel = report.waits_for == WaitKind::send || report.waits_for == WaitKind::receive;
-    if (NameObject name = channel_namer.load(sync::acquire); channel && name != nullptr)
+    if (NameObject name = channel_namer.load(sync::acquire); channel && report.object != 0 && name != nullptr)
         name(report.object, report.object_name);
 }
 
@@ -244,9 +244,7 @@ bool is_id(WaitKind kind) noexcept {
 
 // Addresses differ from run to run, so a simulated one has numbers.
 void name_nameless(char (&buf)[64], const TaskReport &report) noexcept {
-    if (report.waits_for == WaitKind::poll && report.object == 0)
-        buf[0] = '\0'; // any
-    else if (is_id(report.waits_for))
+    if (is_id(report.waits_for))
         std::snprintf(buf, sizeof buf, " %" PRIu64, report.object);
     else if (Simulator *simulation = simulator()) [[unlikely]]
         std::snprintf(buf, sizeof buf, " %" PRIu64,
@@ -267,7 +265,7 @@ void log_line(const TaskReport &report, int32_t level, int32_t code) noexcept {
     }
     if (report.object_name[0] != '\0')
         std::snprintf(object, sizeof object, " \"%s\"", report.object_name);
-    else if (report.waits_for != WaitKind::sleep && report.waits_for != WaitKind::join)
+    else if (report.object != 0 && report.waits_for != WaitKind::sleep && report.waits_for != WaitKind::join)
         name_nameless(object, report);
     if (report.holder != nullptr) {
         char name[80];
