@@ -126,6 +126,9 @@ __attribute__((noinline)) mc_dead_letter_reason_t Engine<Sync>::why_refused(uint
                                                                             const Machine *machine) const noexcept {
     if (!table_.was_given_out(dst))
         return MC_DEAD_LETTER_UNKNOWN_MACHINE;
+    if constexpr (Sync::shared)
+        if (machine == nullptr && table_.find(dst) != nullptr)
+            return MC_DEAD_LETTER_UNKNOWN_MACHINE; // spawned since it was looked for, and not stopped
     return machine != nullptr && machine->lifecycle == MC_MACHINE_FAULTED ? MC_DEAD_LETTER_FAULTED_MACHINE
                                                                           : MC_DEAD_LETTER_STOPPED_MACHINE;
 }
@@ -575,9 +578,9 @@ mc_mailbox_enqueue_result_t Engine<Sync>::request(uint32_t src, uint32_t dst, co
 // Success: enqueue, deactivate, count, hook. The request's box goes from the row to the envelope, as its origin.
 template <class Sync>
 mc_machine_reply_result_t Engine<Sync>::reply(uint32_t src, uint64_t cap, const Envelope &given) noexcept {
-    Envelope envelope = plain_envelope(src, given.kind, given.payload0, given.payload1);
     const Use use(*this);
     for (;;) {
+        Envelope envelope = plain_envelope(src, given.kind, given.payload0, given.payload1);
         Pending::Owner owner;
         uint64_t site = 0;
         if (!pending_.owner_of(cap, &owner, &site)) {
