@@ -386,8 +386,7 @@ private:
                 return static_cast<uint32_t>(aborts ? mc_txn_abort(polled.token, plan.code)
                                                     : mc_txn_commit(polled.token));
             });
-            if (plan.calls.empty())
-                (void)mc_yield();
+            (void)mc_yield();
         }
     }
     static int32_t stage(mc_txn_t token, Effect *e) {

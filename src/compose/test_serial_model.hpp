@@ -104,7 +104,8 @@ struct Known {
     std::unordered_set<uint64_t> taken_at_all;
 };
 
-// The sequential runtime.
+// The sequential runtime. Not that of machine/test_model.hpp: there a dispatch is one step, and the machines' turns are given; here
+// other things happen between its two events, machines wait for room, late replies are discarded, and there are askers.
 class Model {
 public:
     struct Machine {
@@ -118,7 +119,7 @@ public:
     struct Request {
         uint64_t id, site, payload0, payload1;
         uint32_t requester;
-        bool asked;  // by an asker, who is the requester's number
+        bool asked;  // by an asker, who is no machine
         bool linked; // ends with its requester
     };
     struct Answer {
