@@ -3,6 +3,7 @@
  *
  * ABI_HANDLES sets another number than a million (50,000 under Valgrind), ABI_SEED another seed. */
 #define _DEFAULT_SOURCE
+#include <mc/bridge.h>
 #include <mc/mc.h>
 #include <string.h>
 
@@ -351,6 +352,76 @@ static void endpoints(void) {
     csp_reader_release(r);
 }
 
+/* --- Machines: tokens, and words of runtimes --------------------------------------------------------------------------- */
+
+static void refuse_token(mc_txn_t txn) {
+    uint64_t pending = 99;
+    CHECK_EQ(mc_txn_send(txn, 1, 1, 0, 0), MC_E_STALE);
+    CHECK_EQ(mc_txn_request(txn, 1, 1, 0, 0, 0, &pending), MC_E_STALE);
+    CHECK_EQ(mc_txn_reply(txn, 1, 1, 0, 0), MC_E_STALE);
+    CHECK_EQ(mc_txn_publish(txn, 1, 1, 0, 0), MC_E_STALE);
+    CHECK_EQ(mc_txn_subscribe(txn, 1, 1), MC_E_STALE);
+    CHECK_EQ(mc_txn_unsubscribe(txn, 1, 1), MC_E_STALE);
+    CHECK_EQ(mc_txn_set_state(txn, 1), MC_E_STALE);
+    CHECK_EQ(mc_txn_commit(txn), MC_E_STALE);
+    CHECK_EQ(mc_txn_abort(txn, 9), MC_E_STALE);
+    CHECK_EQ(pending, 99);
+}
+
+static void refuse_machines(uint64_t rt, int64_t deadline) {
+    mc_machine_envelope_t reply;
+    mc_machine_polled polled;
+    uint32_t count = 99;
+    CHECK_EQ(mc_machine_attach_u64(rt, 0), MC_E_STALE);
+    CHECK_EQ(mc_machine_detach_u64(rt), MC_E_STALE);
+    CHECK_EQ(mc_machine_run_until_idle_u64(rt, deadline), MC_E_STALE);
+    CHECK_EQ(mc_machine_ask_u64(rt, 1, 1, 0, 0, deadline, &reply), MC_E_STALE);
+    CHECK_EQ(mc_machine_send_until_u64(rt, 1, 1, 0, 0, deadline), MC_E_STALE);
+    CHECK_EQ(mc_machine_poll_u64(rt, deadline, &polled), MC_E_STALE);
+    CHECK_EQ(mc_machine_poll_one_u64(rt, 1, deadline, &polled), MC_E_STALE);
+    CHECK_EQ(mc_machine_poll_batch_u64(rt, deadline, &polled, 1, &count), MC_E_STALE);
+    CHECK_EQ(mc_machine_bind_poll_u64(rt, 1, 0), MC_E_STALE);
+    CHECK_EQ(mc_machine_set_on_full_u64(rt, 0), MC_E_STALE);
+    CHECK_EQ(mc_machine_set_on_late_reply_u64(rt, 0), MC_E_STALE);
+    CHECK_EQ(mc_machine_set_request_timeout_u64(rt, 5), MC_E_STALE);
+    CHECK_EQ(mc_machine_set_token_timeout_u64(rt, 5), MC_E_STALE);
+    CHECK_EQ(count, 99);
+}
+
+static uint64_t poll_next(uint64_t rt, uint64_t machine) {
+    mc_machine_polled polled;
+    CHECK_EQ(__mc_machine_runtime_send_u64(rt, machine, 1, 0, 0), MC_MAILBOX_ENQUEUE_OK);
+    CHECK_EQ(mc_machine_poll_u64(rt, MC_NOW, &polled), MC_OK);
+    return polled.token;
+}
+
+static void try_machines(unsigned long many) {
+    static uint64_t gone_tokens[STALE], gone_words[STALE];
+    const uint64_t rt = __mc_machine_runtime_new(), machine = __mc_machine_runtime_spawn_u64(rt, 4);
+    CHECK_EQ(mc_machine_bind_poll_u64(rt, machine, 0), MC_OK);
+    CHECK_EQ(__mc_machine_runtime_start_u64(rt, machine), 1);
+    CHECK_EQ(mc_machine_attach_u64(rt, 0), MC_OK);
+    for (unsigned i = 0; i < STALE; i++) {
+        gone_tokens[i] = poll_next(rt, machine);
+        CHECK_EQ(mc_txn_commit(gone_tokens[i]), MC_OK);
+        gone_words[i] = __mc_machine_runtime_new();
+        __mc_machine_runtime_free(gone_words[i]);
+    }
+    const mc_txn_t token = poll_next(rt, machine);
+    for (unsigned long i = 0; i < many; i++) {
+        uint64_t word = invent(rt, gone_words);
+        refuse_token(invent(token, gone_tokens));
+        if (word != rt)
+            refuse_machines(word, i % 2 ? MC_NOW : MC_FOREVER);
+    }
+    CHECK_EQ(mc_txn_set_state(token, 7), MC_OK); /* all that left it alone */
+    CHECK_EQ(mc_txn_commit(token), MC_OK);
+    CHECK_EQ(mc_machine_runtime_state((const mc_machine_runtime_t *)(uintptr_t)rt, (mc_machine_id_t)machine), 7);
+    __mc_machine_runtime_free(rt);
+    refuse_machines(rt, MC_FOREVER);
+    refuse_token(token);
+}
+
 static unsigned long how_many(void) {
     const char *asked = getenv("ABI_HANDLES"), *preloaded = getenv("LD_PRELOAD");
     if (asked != NULL)
@@ -371,6 +442,7 @@ int main(void) {
     populate(&live);
     try_many(&live, how_many());
     try_each(how_many() / 10);
+    try_machines(how_many() / 10);
     endpoints();
     CHECK_EQ(csp__internal__channel_count(0), 0);
     CHECK_EQ(csp__internal__channel_count(1), 0);

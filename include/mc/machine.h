@@ -22,7 +22,8 @@
  * Payloads
  * --------
  * Two words, payload0 and payload1. With MC_PAYLOAD_LAYOUT_OWNED_MASK set in payload1, payload0 is the address of a box
- * from __mc_alloc that the runtime owns from then on: from a call that gets the envelope, whatever the call returns. It
+ * from __mc_alloc that the runtime owns from then on: from a call that gets the envelope, whatever the call returns. A runtime that
+ * is unknown owns nothing, so its caller has the box still (as after MC_E_STALE and MC_E_NOTSUP). The runtime
  * frees the box once, when it has been dispatched, or discarded: first the drop function of the layout (the rest of payload1), if
  * one is registered, then __mc_free. A handler that passes a box on that it has received, or returns it as a reply, need
  * do nothing about it: the last envelope that holds it frees it. A request's box is kept until the request has ended, and
@@ -226,8 +227,9 @@ MC_MACHINE_DECLARE_(void, init, (mc_machine_runtime_t * rt));
 /* Ends a runtime: all machines, mail, pending requests and states, with no hook called. The memory is the caller's again. May
  * be repeated. Inside a handler of the same runtime, the runtime ends when the handler returns; it is unknown at once.
  * Attached, it waits for the handlers that run, which may call hooks still; but where the caller may not wait, such as in a handler,
- * the runtime ends after the last of them. Tokens expire, who asks, polls or sends with patience gets MC_E_SHUTDOWN.
- * Blocks: never; attached: fiber | thread. Threads: owner. Calls back: drop functions, on the caller's stack. */
+ * the runtime ends after the last of them. No handler begins from then on, and no hook is called. Tokens expire; who asks, polls, sends
+ * with patience or waits until it is idle gets MC_E_SHUTDOWN, and may have been in the call since before.
+ * Blocks: never; attached: fiber | thread. Threads: owner; attached: any. Calls back: drop functions, on the caller's stack. */
 MC_MACHINE_DECLARE_(void, drop, (mc_machine_runtime_t * rt));
 
 /* Hooks; NULL for none. One ctx for all three.
@@ -349,8 +351,15 @@ MC_MACHINE_DECLARE_(uint64_t, pending_request_site, (const mc_machine_runtime_t 
  *   Pending ids  are given to executors in blocks, so they are not in the order of the requests.
  *   Callers      who sends from outside sends at once, whatever handlers run.
  *   Allocation   __mc_alloc and __mc_free may be called with machines locked: a program's own must not call a function of this header.
+ *   Fork         in the child, what waits or needs executors returns MC_E_FORKED.
+ *   Simulation   threads of the program's own get MC_E_SIM from what waits.
  *
- * A program must not drop or detach a runtime while another of its threads may call a function with it. */
+ * A runtime may be dropped while others are in calls with it, or make new ones, as long as its mc_machine_runtime_t stays where it is and
+ * is not initialised anew: those of __mc_machine_runtime_new can always be, since their numbers are never used again. It must
+ * not be detached while another thread may call a function with it that is the owner's when it is stepped.
+ *
+ * Deadlines are in nanoseconds of the steady clock (mc_after, mc_now); MC_FOREVER is none, MC_NOW has passed. Timeouts are in
+ * nanoseconds. */
 
 /* What becomes of a dispatch when a machine that it sends to has no room. */
 enum {
@@ -383,10 +392,10 @@ MC_API int32_t mc_machine_set_on_late_reply(mc_machine_runtime_t *rt, uint32_t w
 MC_API int32_t mc_machine_set_request_timeout(mc_machine_runtime_t *rt, int64_t timeout_ns) MC_NOEXCEPT;
 
 /* Attaches a runtime that is idle to the executors of `runtime` (0: the calling task's, else the default one), to as many as run
- * now, 64 at most; in single-processor mode, and in simulation, to the one. It must be detached, or dropped, before these are
- * shut down.
+ * now, 64 at most; in single-processor mode, and in simulation, to the one. It must be detached, or dropped, before `runtime` is
+ * shut down, which is refused before (MC_E_BUSY), but for the default one. Requests from before time out from then on, too.
  * MC_E_STALE: no such runtime, of either kind. MC_E_BUSY: it is attached already, or a machine is ready, or the call comes
- * from inside one of its callbacks. MC_E_NOMEM: nothing has changed.
+ * from inside one of its callbacks. MC_E_SHUTDOWN: `runtime` is being shut down. MC_E_FORKED. MC_E_NOMEM: nothing has changed.
  * Blocks: never. Threads: owner. Calls back: no. */
 MC_API int32_t mc_machine_attach(mc_machine_runtime_t *rt, mc_runtime_t runtime) MC_NOEXCEPT;
 
@@ -399,14 +408,15 @@ MC_API int32_t mc_machine_detach(mc_machine_runtime_t *rt) MC_NOEXCEPT;
 
 /* Until no machine is ready and no handler runs: attached, waits for that; else steps, as often as it takes. Machines that wait
  * for room, and requests that wait for replies, do not count; attached, those that have mail to be polled, or a token, do.
- * deadline_ns: of the steady clock; MC_FOREVER, MC_NOW.
- * MC_E_STALE: no such runtime. MC_E_TIMEDOUT, MC_E_CANCELED, MC_E_DEADLOCK, MC_E_SHUTDOWN: the wait's end. MC_E_CONTEXT: inside a
- * handler, or wherever the caller may not wait.
+ * MC_E_STALE: no such runtime. MC_E_TIMEDOUT, MC_E_CANCELED, MC_E_DEADLOCK, MC_E_SHUTDOWN: the wait's end, or the runtime's.
+ * MC_E_CONTEXT: inside a handler, or wherever the caller may not wait. MC_E_NOMEM: of a thread's first call.
  * Blocks: fiber | thread. Threads: any; not attached: owner. Calls back: not attached: as a step. */
 MC_API int32_t mc_machine_run_until_idle(mc_machine_runtime_t *rt, int64_t deadline_ns) MC_NOEXCEPT;
 
-/* Sends to a machine of an attached runtime, as mc_machine_runtime_enqueue, but waits while its mailbox is full: first come, first
- * served, machines that wait for room (RETRY) among them. What is not sent in the end is a dead letter.
+/* Sends to a machine of an attached runtime, as mc_machine_runtime_enqueue, but waits while its mailbox is full, behind those that wait
+ * there already, machines (RETRY) among them: first come, first served. But a machine that needs more room than there is lets those
+ * pass that need less; and who does not wait, by mc_machine_runtime_enqueue or a transaction, takes what room there is when he comes.
+ * What is not sent in the end is a dead letter.
  * MC_E_STALE: no such runtime. MC_E_NOTSUP: it is not attached. MC_E_NOENT, MC_E_CLOSED: dst is unknown, does not take mail.
  * MC_E_NOMEM. MC_E_TIMEDOUT, MC_E_CANCELED, MC_E_DEADLOCK, MC_E_SHUTDOWN, MC_E_CONTEXT: the wait's end.
  * Blocks: fiber | thread. Threads: any. Calls back: as enqueue. */
@@ -420,7 +430,9 @@ MC_API int32_t mc_machine_send_until(mc_machine_runtime_t *rt, mc_machine_id_t d
  * MC_E_STALE: no such runtime. MC_E_NOTSUP: it is not attached. MC_E_NOENT, MC_E_CLOSED, MC_E_FULL: dst is unknown, does not take
  * mail, has no room (it is a dead letter then). MC_E_NOMEM. MC_E_CONTEXT: the caller may not wait; nothing was sent.
  * MC_E_TIMEDOUT: no reply by the deadline, or within the runtime's request timeout. MC_E_CANCELED, MC_E_DEADLOCK, MC_E_SHUTDOWN: the
- * wait's end, or the runtime's. After any of these four the request has ended, and a reply to it comes too late.
+ * wait's end, or the runtime's. After any of these four the request has ended (TIMEOUT, for the hook), and a reply to it comes too
+ * late: with FAULT, as to begin with, that faults the machine that replies, so who asks with deadlines wants DISCARD. When the
+ * deadline has passed already nothing is sent. A machine that faults or stops answers nothing: only the deadline ends the wait then.
  * Blocks: fiber | thread. Threads: any. Calls back: the pending hook (with requester 0), drop functions, on the caller's stack. */
 MC_API int32_t mc_machine_ask(mc_machine_runtime_t *rt, mc_machine_id_t dst, uint64_t kind, uint64_t payload0,
                               uint64_t payload1, int64_t deadline_ns, mc_machine_envelope_t *reply) MC_NOEXCEPT;
@@ -491,7 +503,7 @@ MC_API int32_t mc_txn_commit(mc_txn_t txn) MC_NOEXCEPT;
  * Blocks: never. Threads: any. Calls back: as mc_txn_commit. */
 MC_API int32_t mc_txn_abort(mc_txn_t txn, uint64_t fault_code) MC_NOEXCEPT;
 
-/* The same by a runtime's word. */
+/* The same by a runtime's word (mc/bridge.h), in every respect; an id above 2^32 - 1 is no machine's. */
 MC_API int32_t mc_machine_set_on_full_u64(uint64_t rt, uint32_t what) MC_NOEXCEPT;
 MC_API int32_t mc_machine_set_on_late_reply_u64(uint64_t rt, uint32_t what) MC_NOEXCEPT;
 MC_API int32_t mc_machine_set_request_timeout_u64(uint64_t rt, int64_t timeout_ns) MC_NOEXCEPT;

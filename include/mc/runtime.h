@@ -83,6 +83,7 @@ MC_API int32_t mc_runtime_start(mc_runtime_t rt) MC_NOEXCEPT;
  * single-processor mode afterwards, and can be used again.
  * MC_E_TIMEDOUT: microthreads are left when the timeout (nanoseconds; MC_FOREVER) is over: native code that does not come back
  * can not be ended. Each has been named in the log, with what it waits for. The runtime stays as it is; this may be called again.
+ * MC_E_BUSY: a runtime of machines is attached to it (not the default one); it goes on as before, and the log says so.
  * MC_E_CONTEXT: on a microthread; for the default runtime in single-processor mode also on a thread that does not own it.
  * MC_E_STALE, MC_E_CANCELED, MC_E_NOMEM. Blocks: thread. Threads: any. Calls back: no. */
 MC_API int32_t mc_runtime_shutdown(mc_runtime_t rt, int64_t timeout_ns) MC_NOEXCEPT;
