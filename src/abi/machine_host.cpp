@@ -110,8 +110,9 @@ int32_t mc_machine_set_request_timeout_u64(uint64_t rt, int64_t timeout_ns) noex
 }
 
 int32_t mc_machine_attach_u64(uint64_t rt, mc_runtime_t runtime) noexcept {
-    return mc::abi::with_runtime(
-        runtime, [=](mc::sched::ThreadContext &, mc::sched::Pool &pool) { return MachineHost::attach(rt, pool); });
+    return mc::abi::with_runtime(runtime, [=](mc::sched::ThreadContext &, mc::sched::Pool &pool) {
+        return MachineHost::attach(rt, pool, runtime);
+    });
 }
 
 int32_t mc_machine_detach_u64(uint64_t rt) noexcept {

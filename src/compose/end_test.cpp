@@ -3,8 +3,6 @@
 
 #include <mc/runtime.h>
 
-#include <thread>
-
 namespace mc::compose::test {
 namespace {
 
@@ -53,7 +51,7 @@ Test(Ends, dropped_where_nobody_runs, .timeout = 60) {
         const uint32_t id = world.machine(count);
         world.attach();
         (void)world.send(id, 1);
-        soon([&] { std::thread([&] { mc_machine_runtime_drop(&world.rt); }).join(); });
+        soon([&] { csp::testing::PosixThread foreign([&] { mc_machine_runtime_drop(&world.rt); }); });
     }
     csp_run();
 }
@@ -114,10 +112,11 @@ Test(Ends, dropped_while_waited_for, .timeout = 60) {
     world.attach();
     (void)world.send(polled, 1);
     int32_t status = MC_OK;
-    std::thread waiter([&] { status = mc_machine_run_until_idle(&world.rt, MC_FOREVER); });
-    cr_assert_eq(mc_sleep(5 * MC_MS), MC_OK);
-    mc_machine_runtime_drop(&world.rt);
-    waiter.join();
+    {
+        csp::testing::PosixThread waiter([&] { status = mc_machine_run_until_idle(&world.rt, MC_FOREVER); });
+        cr_assert_eq(mc_sleep(5 * MC_MS), MC_OK);
+        mc_machine_runtime_drop(&world.rt);
+    }
     cr_assert(status == MC_OK || status == MC_E_SHUTDOWN || status == MC_E_STALE, "%d", status);
 }
 

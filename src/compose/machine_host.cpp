@@ -3,6 +3,7 @@
 #include "compose/token.hpp"
 #include "machine/engine.hpp"
 #include "sched/primitive.hpp"
+#include "sched/runtimes.hpp"
 #include "sched/simulation.hpp"
 #include "sched/spawn.hpp"
 #include "sched/switch.hpp"
@@ -616,8 +617,11 @@ void MachineHost::set_alarm(Alarm &alarm, int64_t deadline_ns) noexcept {
 void MachineHost::arm_again(Alarm &alarm, int64_t deadline_ns) noexcept {
     arm(alarm, deadline_ns);
     // Who wants it sooner says so before he looks into the heap for it: he has found it there, or we find what he has said.
-    if (alarm.sooner.exchange(0, sync::acquire) != 0 && sched::TimerHeap::cancel(alarm))
+    // Only who has it out of the heap may take that back: else it is armed anew already, by who looks at that next.
+    if (alarm.sooner.load(sync::acquire) != 0 && sched::TimerHeap::cancel(alarm)) {
+        (void)alarm.sooner.exchange(0, sync::acquire);
         arm(alarm, now_ns());
+    }
     // acq_rel, as close: either we find it closed, or who closes finds the alarm armed.
     if ((uses_.fetch_add(0, sync::acq_rel) & closed) != 0)
         cancel(alarm);
@@ -633,7 +637,7 @@ void MachineHost::arm(Alarm &alarm, int64_t deadline_ns) noexcept {
 void MachineHost::cancel(Alarm &alarm) noexcept {
     if (alarm.set.load(sync::relaxed) == 0 || !sched::TimerHeap::cancel(alarm))
         return;
-    alarm.set.store(0, sync::release); // release: pairs with set_alarm's exchange; the timer is out of the heap
+    (void)alarm.set.exchange(0, sync::acq_rel); // pairs with set_alarm's exchange; the timer is out of the heap
     unpin();
 }
 
@@ -751,7 +755,7 @@ void MachineHost::release_shards() noexcept {
     count_ = 0;
 }
 
-int32_t MachineHost::attach(uint64_t word, sched::Pool &pool) noexcept {
+int32_t MachineHost::attach(uint64_t word, sched::Pool &pool, uint64_t handle) noexcept {
     const machine::Runtime runtime = machine::find_runtime(word);
     if (!runtime)
         return MC_E_STALE;
@@ -760,9 +764,12 @@ int32_t MachineHost::attach(uint64_t word, sched::Pool &pool) noexcept {
     MachineHost *host = host_slab().acquire();
     if (host == nullptr)
         return MC_E_NOMEM;
-    const int32_t status = pool.attach_guest() ? host->begin(word, pool, *runtime.engine()) : MC_E_SHUTDOWN;
+    const bool attached = pool.attach_guest();
+    // It may have been destroyed, and be nobody's or another runtime's, before it was told.
+    const bool is_ours = attached && sched::runtime_is(pool, handle);
+    const int32_t status = is_ours ? host->begin(word, pool, *runtime.engine()) : attached ? MC_E_STALE : MC_E_SHUTDOWN;
     if (status != MC_OK) {
-        if (status != MC_E_SHUTDOWN)
+        if (attached)
             pool.detach_guest();
         host_slab().release(host);
         return status;
@@ -774,6 +781,7 @@ int32_t MachineHost::attach(uint64_t word, sched::Pool &pool) noexcept {
 int32_t MachineHost::begin(uint64_t word, sched::Pool &pool, machine::Engine<machine::Seq> &from) noexcept {
     simulated_ = sched::simulator() != nullptr;
     pool_ = &pool;
+    pool_handle_ = pool.handle();
     const uint32_t executors = simulated_ || !pool.many() ? 1 : pool.live();
     Engine *engine = make_shards(std::min(executors, most_shards)) ? Engine::take_over(from, this) : nullptr;
     if (engine == nullptr) {
@@ -854,7 +862,8 @@ void MachineHost::drop() noexcept {
     cancel_alarms();
     int32_t status = MC_OK;
     sched::ThreadContext *thread = sched::attach(&status);
-    if (thread != nullptr && sched::may_block(*thread) == MC_OK) {
+    // In the child of a fork nobody runs what is left of the pool.
+    if (thread != nullptr && sched::may_block(*thread) == MC_OK && sched::runtime_is(*pool_, pool_handle_)) {
         wait_until_nothing_turns(*thread);
         // Those who are on their way out: then it ends here, and not a moment later with the last of them. But not who has called a
         // user, which may be what calls us; nor pumps that nobody runs, for long.
@@ -878,9 +887,11 @@ void MachineHost::wait_until_nothing_turns(sched::ThreadContext &thread) noexcep
         sched::Parking parking(nullptr, MC_FOREVER, nullptr);
         parking.waits_for = sched::WaitsFor(sched::WaitKind::quiescence, uint64_t{0}); // of no pool
         parking.may_be_cancelled = false;
-        if (idle_waiters_.wait(*here, idle_lock_, waiting, sched::WaitList::At::back, parking) !=
+        if (idle_waiters_.wait(*here, idle_lock_, waiting, sched::WaitList::At::back, parking) ==
             sched::WakeReason::ready)
-            return idle_lock_.unlock();
+            continue;
+        idle_lock_.unlock(); // the caller's own runtime is being shut down: that ends waits, and not handlers
+        let_others_run();
     }
 }
 

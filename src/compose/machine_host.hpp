@@ -45,9 +45,9 @@ public:
 
     static constexpr uint32_t most_shards = 64;
 
-    // The runtime of that name is attached to the pool. MC_OK; MC_E_STALE, MC_E_BUSY (attached already, machines are ready, or
-    // a call is under way), MC_E_NOMEM.
-    static int32_t attach(uint64_t word, sched::Pool &pool) noexcept;
+    // The runtime of that name is attached to the pool, which was found by that handle. MC_OK; MC_E_STALE, MC_E_BUSY (attached already,
+    // machines are ready, or a call is under way), MC_E_SHUTDOWN, MC_E_NOMEM.
+    static int32_t attach(uint64_t word, sched::Pool &pool, uint64_t handle) noexcept;
     // The runtime of that name, which is attached to this host, is stepped from now on. MC_E_BUSY: it is not idle.
     int32_t detach(uint64_t word) noexcept;
     // Out of the registry: everything ends, when nobody is in it any more. Waits for pumps, where the caller may wait.
@@ -184,6 +184,7 @@ private:
 
     // immutable while it is open
     sched::Pool *pool_ = nullptr;
+    uint64_t pool_handle_ = 0;
     Shard *shards_ = nullptr;
     uint32_t count_ = 0;
     bool simulated_ = false;

@@ -188,6 +188,7 @@ template <class Sync> Row *Engine<Sync>::reserve_row() noexcept {
 //   Who needs more room than there is lets others pass who need less.
 //   Who finds no room although it was its turn is first in the list again.
 //   Machines that are polled have no turns, which they might keep for long.
+//   Who sends without waiting takes what room there is, and may so be faster than a machine whose turn it is.
 // When the machine takes no mail any more, all are let go.
 //
 // Nobody joins who is waited for by those that he would wait for, since none of them would ever go on.
@@ -232,14 +233,14 @@ template <class Sync> inline Machine *Engine<Sync>::take_short(Machine &machine)
 template <class Sync>
 __attribute__((noinline)) Machine *Engine<Sync>::take_who_fit(Machine &machine, bool all_who_fit) noexcept {
     Machine *taken = nullptr;
-    for (Machine *before = machine.short_of_us; before != nullptr;) {
+    for (Machine *before = machine.short_of_us; before != nullptr && machine.mail.fits(1);) {
         Machine &waiter = *before->next;
         if (!machine.mail.fits(waiter.needs)) {
             before = &waiter == machine.short_of_us ? nullptr : &waiter;
             continue;
         }
         const bool was_last = &waiter == machine.short_of_us;
-        const bool delivered = waiter.binding == Binding::guest && deliver_for(static_cast<Guest &>(waiter), machine);
+        const bool delivered = waiter.is_guest() && deliver_for(static_cast<Guest &>(waiter), machine);
         take_out(machine, *before, &taken);
         if (was_last || machine.short_of_us == nullptr || (!delivered && !all_who_fit))
             break;
@@ -264,7 +265,7 @@ template <class Sync> bool Engine<Sync>::release_short(Machine *last, uint32_t r
         {
             const base::SpinGuard guard(machine->lock);
             machine->doing = Doing::nothing;
-            if (machine->binding == Binding::guest) {
+            if (machine->is_guest()) {
                 waker = static_cast<Guest *>(machine)->waker; // it may be gone as soon as we have given back its lock
             } else {
                 gone = machine->id == 0;

@@ -106,7 +106,6 @@ inline auto Engine<Sync>::resolve(const Machine &machine, const Envelope &envelo
     case Binding::none:
     case Binding::poll:
     case Binding::poll_alone:
-    case Binding::guest:
     case Binding::function:
         return {};
     case Binding::thunk:

@@ -30,8 +30,8 @@
 namespace mc::machine {
 
 // What a machine's envelopes go to.
-// poll, poll_alone: it has no handler, see Host::polled; guest: it is none, see Guest.
-enum class Binding : uint8_t { none, function, thunk, descriptor, poll, poll_alone, guest };
+// poll, poll_alone: it has no handler, see Host::polled.
+enum class Binding : uint8_t { none, function, thunk, descriptor, poll, poll_alone };
 
 // What keeps a machine that has mail out of the ready queue until it is over.
 // handler: its own runs, and it is to queue behind those that it sent to; room: it waits for that, in another one's list.
@@ -65,10 +65,12 @@ struct alignas(128) Machine {
     base::List<Row, OfMachine> rows; // its pending requests, the oldest first
     base::List<Subscription, OfMachine> subscriptions;
     uint32_t incoming = 0; // of a commit, which counts all its effects on one machine together; 0 between commits
-    uint32_t place = 0;    // immutable: where in its block it is, see Places
+    uint32_t place = 0;    // immutable: where in its block it is, see Places; of a guest no_place
     uint32_t needs = 1;    // attached: so much room, while it waits for that
     uint32_t turn_of = 0;  // attached: it was let go, since there is room in that machine's mailbox; see delivery.hpp
 
+    static constexpr uint32_t no_place = UINT32_MAX;
+    bool is_guest() const noexcept { return place == no_place; }
     bool takes_mail() const noexcept { return lifecycle <= MC_MACHINE_RUNNING; }
     bool runs() const noexcept { return lifecycle == MC_MACHINE_RUNNING; }
     bool is_polled() const noexcept { return binding == Binding::poll || binding == Binding::poll_alone; }
@@ -95,7 +97,7 @@ static_assert(sizeof(Machine) == 128);
 struct Guest : Machine {
     Guest() noexcept : Machine(1) {
         id = UINT32_MAX; // not 0: it has not stopped
-        binding = Binding::guest;
+        place = no_place;
     }
 
     Waker waker; // guarded by lock: once the task waits

@@ -191,8 +191,10 @@ namespace {
 // Under the lifecycle mutex: nothing new begins. What was spawned into a runtime that was never started must run to end.
 int32_t begin_closing(Runtime &runtime) noexcept {
     Pool &pool = *runtime.pool.load(sync::relaxed);
+    const bool was_open = runtime.state == State::created || runtime.state == State::running;
     pool.close(); // before the counts: what is admitted is counted
-    if (const uint32_t guests = pool.guests(); guests != 0) {
+    // Of one that was closed before they are guests that find that out.
+    if (const uint32_t guests = pool.guests(); was_open && guests != 0) {
         pool.reopen();
         base::log(MC_LOG_ERROR, MC_E_BUSY,
                   "a runtime to which %" PRIu32 " of machines are attached was to be shut down: it stays", guests);
