@@ -48,11 +48,11 @@ void let_others_run() noexcept {
         sync::thread_yield();
 }
 
-// Until done(), or for so long: for those who are on their way out, and perhaps have no processor at the moment.
-template <class Done> bool wait_briefly(int64_t most_ns, Done done) noexcept {
+// Until done(), or for so long, and so often: for those who are on their way out, and perhaps have no processor at the moment.
+template <class Done> bool wait_briefly(int64_t most_ns, Done done, uint32_t least_tries = most_tries) noexcept {
     const int64_t until = sync::now_ns() + most_ns;
     for (uint32_t tries = 1; !done(); ++tries) {
-        if (tries >= most_tries && sync::now_ns() >= until)
+        if (tries >= least_tries && sync::now_ns() >= until)
             return false;
         let_others_run();
         if (tries % 64 == 0) {
@@ -869,10 +869,13 @@ void MachineHost::drop() noexcept {
         // user, which may be what calls us; nor pumps that nobody runs, for long.
         const sched::ThreadContext &here = sched::here_now();
         const bool runs = pool_->many() || (here.executor != nullptr && &here.executor->pool() == pool_);
-        (void)wait_briefly(runs ? MC_SEC : MC_MS, [this] {
-            cancel_alarms();
-            return is_last_out_but(engine_->in_users());
-        });
+        (void)wait_briefly(
+            runs ? MC_SEC : MC_MS,
+            [this] {
+                cancel_alarms();
+                return is_last_out_but(engine_->in_users());
+            },
+            runs ? most_tries : 10);
     }
     unpin();
 }
