@@ -173,6 +173,33 @@ Test(Room, first_come_first_served, .timeout = 60) {
     });
 }
 
+// Goal: who comes when there is room, and others wait while one of them has the turn, stands behind them.
+Test(Room, newcomers_stand_behind) {
+    World world; // in single-processor mode, so that machines run when we wait
+    cr_assert_eq(mc_machine_set_on_full(&world.rt, MC_MACHINE_ON_FULL_RETRY), MC_OK);
+    const uint32_t full = polled_machine(world, 1);
+    uint32_t waiting[2] = {};
+    for (uint32_t &id : waiting)
+        id = world.machine([=](Call call) {
+            (void)__mc_machine_emit_send(full, 2, 0, 0);
+            call.set(1);
+            return MC_DISPATCH_OK;
+        });
+    world.attach();
+    (void)world.send(full, 1);
+    for (const uint32_t id : waiting)
+        (void)world.send(id, 1);
+    let_them_wait();
+    poll_and_commit(world);
+    cr_assert_eq(mc_machine_runtime_mailbox_len(&world.rt, full), 0);
+    cr_assert_eq(mc_machine_send_until(&world.rt, full, 3, 0, 0, MC_NOW), MC_E_TIMEDOUT);
+    for (const uint32_t id : waiting) {
+        let_them_wait();
+        cr_assert_eq(world.state(id), 1);
+        poll_and_commit(world);
+    }
+}
+
 // Goal: each of many that wait for one place runs about twice, not as often as there are others.
 Test(Room, many_wait_for_one_place, .timeout = 60) {
     on_each([](World &world, int) {
