@@ -7,8 +7,6 @@
 namespace mc::compose::test {
 namespace {
 
-mc_dispatch_result_t take(Call) { return MC_DISPATCH_OK; }
-
 // In which a handler has certainly run.
 constexpr int64_t a_while = (mc::testing::under_valgrind ? 1'000 : 50) * MC_MS;
 

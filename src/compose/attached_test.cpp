@@ -10,27 +10,6 @@
 namespace mc::compose::test {
 namespace {
 
-constexpr int executor_counts[] = {0, 1, 2, 3}; // 0: single-processor mode
-
-// Calls body(world) for each number of executors, with a runtime that is not attached yet.
-template <class Body> void on_each(Body body) {
-    for (const int executors : executor_counts) {
-        if (executors != 0)
-            cr_assert_eq(csp_init_runtime(executors), 1);
-        {
-            World world;
-            body(world);
-        }
-        cr_assert_eq(__mc_alloc_live_blocks(), 0, "%d executors", executors);
-        if (executors != 0) {
-            csp_schedule();
-            csp_shutdown_runtime();
-        }
-    }
-}
-
-mc_dispatch_result_t take(Call) { return MC_DISPATCH_OK; }
-
 mc_dispatch_result_t answer(Call call) {
     if (call.env.reply_cap_id != 0)
         (void)__mc_machine_emit_reply(call.env.reply_cap_id, call.env.kind, call.env.payload0 + 1, 0);
@@ -512,11 +491,7 @@ Test(OnFull, waiting_and_stopping) {
         const uint32_t full = world.machine(take, 1, false);
         uint32_t waiting[3] = {};
         for (uint32_t &id : waiting)
-            id = world.machine([=](Call call) {
-                (void)__mc_machine_emit_send(full, 1, 0, 0);
-                call.set(1);
-                return MC_DISPATCH_OK;
-            });
+            id = world.machine(sends_to(full));
         world.attach();
         (void)world.send(full, 1);
         for (const uint32_t id : waiting)

@@ -113,16 +113,8 @@ template <class Wait> void meet_a_drop(const char *name, Wait wait) {
         }
         check(status == MC_E_SHUTDOWN || status == MC_E_STALE, "%d", status);
     };
-    mc::testing::expect_pass({.name = name,
-                              .preemptions = 2, // each of them in the middle of what it does
-                              .stale = 0,
-                              .timeouts = 0,
-                              .spurious = 0,
-                              .max_runs = 12'000,
-                              .max_steps = 60'000,
-                              .isolate = true,
-                              .real_runs = 100},
-                             body);
+    // Each of them in the middle of what it does.
+    explore_where_one_stands(name, {.preemptions = 2, .real_runs = 100}, body);
 }
 
 } // namespace

@@ -34,24 +34,11 @@ struct Polled {
     mc_machine_id_t id = 0;
 };
 
-void explore(const char *name, int preemptions, int stale, const std::function<void()> &body) {
-    mc::testing::expect_pass({.name = name,
-                              .preemptions = preemptions,
-                              .stale = stale,
-                              .timeouts = 0,
-                              .spurious = 0,
-                              .max_runs = 8'000,
-                              .max_steps = 60'000,
-                              .isolate = true,
-                              .real_runs = 100},
-                             body);
-}
-
 } // namespace
 
 // Goal: a token that is opened while its runtime is dropped expires: one of the two finds the other.
 Test(RoomHostSys, a_poll_meets_a_drop, .timeout = 300) {
-    explore("RoomHostSys/a_poll_meets_a_drop", 1, 1, [] {
+    explore_where_one_stands("RoomHostSys/a_poll_meets_a_drop", {.stale = 1, .max_runs = 8'000, .real_runs = 100}, [] {
         Polled world(1, 4, MC_MACHINE_ON_FULL_FAULT);
         mc_machine_polled polled = {};
         int32_t status = MC_OK;
@@ -67,7 +54,7 @@ Test(RoomHostSys, a_poll_meets_a_drop, .timeout = 300) {
 
 // Goal: a sender without patience that comes in between takes nobody's turn with it.
 Test(RoomHostSys, no_patience, .timeout = 300) {
-    explore("RoomHostSys/no_patience", 2, 0, [] {
+    explore_where_one_stands("RoomHostSys/no_patience", {.preemptions = 2, .max_runs = 8'000, .real_runs = 100}, [] {
         Polled world(2, 2, MC_MACHINE_ON_FULL_RETRY);
         mc_machine_polled polled = {};
         check(mc_machine_poll_u64(world.word(), MC_NOW, &polled) == MC_OK, "not polled");

@@ -110,4 +110,32 @@ private:
 
 inline uint64_t get(const sync::atomic<uint64_t> &word) { return word.load(sync::acquire); }
 
+inline mc_dispatch_result_t take(Call) { return MC_DISPATCH_OK; }
+
+// A handler that sends there, and whose state is 1 once it has.
+inline Handler sends_to(uint32_t dst) {
+    return [=](Call call) {
+        (void)__mc_machine_emit_send(dst, 1, 0, 0);
+        call.set(1);
+        return MC_DISPATCH_OK;
+    };
+}
+
+// Calls body(world) in single-processor mode and with each number of executors, with a runtime that is not attached yet.
+template <class Body> void on_each(Body body) {
+    for (const int executors : {0, 1, 2, 3}) {
+        if (executors != 0)
+            cr_assert_eq(csp_init_runtime(executors), 1);
+        {
+            World world;
+            body(world);
+        }
+        cr_assert_eq(__mc_alloc_live_blocks(), 0, "%d executors", executors);
+        if (executors != 0) {
+            csp_schedule();
+            csp_shutdown_runtime();
+        }
+    }
+}
+
 } // namespace mc::compose::test

@@ -20,16 +20,8 @@ using Envelope = mc_machine_envelope_t;
 
 // Two threads, one of which stands still in the middle of what it does, or both.
 void explore(const char *name, const std::function<void()> &body, int preemptions = 2) {
-    mc::testing::expect_pass({.name = name,
-                              .preemptions = preemptions,
-                              .stale = 1, // with more the search is long
-                              .timeouts = 0,
-                              .spurious = 0,
-                              .max_runs = 6'000,
-                              .max_steps = 60'000,
-                              .isolate = true,
-                              .real_runs = 100},
-                             body);
+    // With more stale looks the search is long.
+    explore_where_one_stands(name, {.preemptions = preemptions, .stale = 1, .max_runs = 6'000, .real_runs = 100}, body);
 }
 
 // Or for so long that whoever checks it finds out.

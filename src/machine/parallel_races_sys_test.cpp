@@ -284,23 +284,32 @@ Test(ParallelRaces, a_stop_of_the_newcomer) {
 
 // --- publications ------------------------------------------------------------------------------------------------------
 
+namespace {
+
+// The first two machines: each subscribes to kind 5, routing 6, with its first envelope, and counts what it gets of that.
+void make_subscribers(World &world, uint32_t (&ids)[2]) {
+    static mc_subscription_update_t add[2];
+    for (uint32_t i = 0; i < 2; ++i) {
+        add[i] = {MC_SUBSCRIPTION_ADD, i + 1, 5, 6};
+        ids[i] = world.machine(8, [=](const Call &call) {
+            if (call.env.kind == 5)
+                return count(call);
+            call.txn.subscriptions = &add[i];
+            call.txn.subscriptions_len = 1;
+            return MC_DISPATCH_OK;
+        });
+    }
+}
+
+} // namespace
+
 // Goal: one of two subscribers stops while there is a publication, or while the other one stops: the other one gets it once, and no
 // subscription is left behind.
 Test(ParallelRaces, publications_meet_a_stop) {
     explore("ParallelRaces/publications_meet_a_stop", [] {
         World world;
-        static mc_subscription_update_t add[2];
         uint32_t ids[2];
-        for (uint32_t i = 0; i < 2; ++i) {
-            add[i] = {MC_SUBSCRIPTION_ADD, i + 1, 5, 6};
-            ids[i] = world.machine(8, [=](const Call &call) {
-                if (call.env.kind == 5)
-                    return count(call);
-                call.txn.subscriptions = &add[i];
-                call.txn.subscriptions_len = 1;
-                return MC_DISPATCH_OK;
-            });
-        }
+        make_subscribers(world, ids);
         const uint32_t publisher = world.machine(8, [](const Call &call) {
             check(call.emit.publish(5, 6, 0, 0), "not staged");
             return MC_DISPATCH_OK;
@@ -329,16 +338,8 @@ Test(ParallelRaces, publications_meet_a_stop) {
 Test(ParallelRaces, two_subscribe) {
     explore("ParallelRaces/two_subscribe", [] {
         World world;
-        static mc_subscription_update_t add[2];
         uint32_t ids[2];
-        for (uint32_t i = 0; i < 2; ++i) {
-            add[i] = {MC_SUBSCRIPTION_ADD, i + 1, 5, 6};
-            ids[i] = world.machine(8, [=](const Call &call) {
-                call.txn.subscriptions = &add[i];
-                call.txn.subscriptions_len = 1;
-                return MC_DISPATCH_OK;
-            });
-        }
+        make_subscribers(world, ids);
         world.attach();
         {
             const Thread other([&] {
@@ -358,18 +359,8 @@ Test(ParallelRaces, two_subscribe) {
 Test(ParallelRaces, two_publications_are_one_transaction) {
     explore("ParallelRaces/two_publications_are_one_transaction", [] {
         World world;
-        static mc_subscription_update_t add[2];
         uint32_t ids[2];
-        for (uint32_t i = 0; i < 2; ++i) {
-            add[i] = {MC_SUBSCRIPTION_ADD, i + 1, 5, 6};
-            ids[i] = world.machine(8, [=](const Call &call) {
-                if (call.env.kind == 5)
-                    return count(call);
-                call.txn.subscriptions = &add[i];
-                call.txn.subscriptions_len = 1;
-                return MC_DISPATCH_OK;
-            });
-        }
+        make_subscribers(world, ids);
         const uint32_t publisher = world.machine(8, [](const Call &call) {
             check(call.emit.publish(5, 6, 0, 0) && call.emit.publish(5, 6, 0, 0), "not staged");
             return MC_DISPATCH_OK;

@@ -152,7 +152,9 @@ public:
     }
     void guest_left() noexcept { (void)leaving_.fetch_sub(1, sync::release); }
     uint32_t guests() const noexcept { return guests_.load(sync::seq_cst); }
-    bool guests_leave() const noexcept { return leaving_.load(sync::acquire) != 0; }
+    // acquire: pairs with guest_left; what it had is free.
+    uint32_t guests_leaving() const noexcept { return leaving_.load(sync::acquire); }
+    bool guests_leave() const noexcept { return guests_leaving() != 0; }
     // Blocking calls are under way.
     bool calls_blocking() noexcept {
         const BlockingPool *blocking = blocking_if_used();

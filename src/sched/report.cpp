@@ -64,7 +64,7 @@ const Task *holder_of(WaitKind kind, uint64_t object) noexcept {
 
 void name_object(TaskReport &report) noexcept {
     const bool channel = report.waits_for == WaitKind::send || report.waits_for == WaitKind::receive;
-    if (NameObject name = channel_namer.load(sync::acquire); channel && report.object != 0 && name != nullptr)
+    if (NameObject name = channel_namer.load(sync::acquire); channel && name != nullptr)
         name(report.object, report.object_name);
 }
 

@@ -407,7 +407,7 @@ int32_t destroy_runtime(const ThreadContext &thread, uint64_t handle) noexcept {
         base::log(MC_LOG_ERROR, MC_E_BUSY,
                   "a runtime with %" PRIu64 " microthreads, and %" PRIu32
                   " of machines, was to be destroyed before it was shut down: it stays",
-                  pool.microthreads(), pool.guests());
+                  pool.microthreads(), pool.guests() + pool.guests_leaving());
         return MC_E_BUSY;
     }
     const bool reusable = base::retire_handle(runtime);

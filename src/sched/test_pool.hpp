@@ -18,18 +18,27 @@ inline void explore_pool(const char *name, uint64_t seeds, const std::function<v
                              body);
 }
 
-// Every run with one preemption, for races that need somebody to stand still while others go a long way; no seed does that.
-inline void explore_pool_with_one_preemption(const char *name, const std::function<void()> &body) {
+// Every run with so few preemptions, for races that need somebody to stand still while others go a long way; no seed does that.
+struct Stands {
+    int preemptions = 1;
+    int stale = 0;
+    uint64_t max_runs = 12'000;
+    unsigned real_runs = 50;
+};
+inline void explore_where_one_stands(const char *name, const Stands &how, const std::function<void()> &body) {
     mc::testing::expect_pass({.name = name,
-                              .preemptions = 1,
-                              .stale = 0,
+                              .preemptions = how.preemptions,
+                              .stale = how.stale,
                               .timeouts = 0,
                               .spurious = 0,
-                              .max_runs = 12'000,
+                              .max_runs = how.max_runs,
                               .max_steps = 60'000,
                               .isolate = true,
-                              .real_runs = 50},
+                              .real_runs = how.real_runs},
                              body);
+}
+inline void explore_pool_with_one_preemption(const char *name, const std::function<void()> &body) {
+    explore_where_one_stands(name, {}, body);
 }
 
 inline void start_many(uint32_t n) { mc::testing::check(start_executors(here(), n) == MC_OK, "not started"); }
